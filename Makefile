@@ -25,6 +25,9 @@ PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas sp
 ENGINE_TESTS := test_checker.py test_checker_properties.py test_cli_check.py test_cli_follow.py test_cli_formats.py test_cli_main.py \
 	test_cli_runs.py test_corpus.py test_engine.py test_gzip_streams.py test_looks.py test_run_ends.py test_runs_listing.py
 
+# How many mutants of the oracle CI asks.
+CI_MUTANTS := 300
+
 # The other languages that this tree has.
 LANGUAGES := $(filter c go ocaml ruby rust typescript viewer,$(notdir $(wildcard reference/*)))
 
@@ -61,17 +64,35 @@ demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged a
 
 .PHONY: test
 test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
-	@TOYSPEC_EXAMPLES=quick MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine quick-tests
+	@TOYSPEC_EXAMPLES=quick MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine quick-tests
 
 .PHONY: test-all
 test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the browser, the wheel
-	@MAKE='$(MAKE)' sh .ci/checks drift lint docs $(LANGUAGES) engine wheel-test pytest plain-tests
+	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine wheel-test pytest plain-tests
+
+# The two lanes use two cores. What writes the same files is in one lane: the programs of the other languages are built
+# before `conform` runs them, the site and the engine before the tests use them.
+.PHONY: ci
+ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
+	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
+		--lane viewer engine pytest plain-tests wheel-test \
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider interop fresh
+
+# Slow for what they find: builds and services of other projects, figures, and the same tests once more.
+.PHONY: everything
+everything: $(DEV) ## run what CI runs and what it leaves out: whole suites twice, real stores, Ray, originals, figures (hours)
+	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
+		conform 'mutants SAMPLE=600' mutants-python outsider originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
 
 ##@ While working
 
 .PHONY: pytest
 pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: stress
+stress: $(DEV) ## run the tests of processes, locks and time many times beside a load of 10; `make stress TESTS=… TIMES=20`
+	@$(BIN)/python .ci/stress.py --times $(or $(TIMES),20) $(TESTS) $(ARGS)
 
 .PHONY: faults
 faults: $(DEV) ## inject failures into writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
@@ -197,10 +218,10 @@ quick-tests: $(DEV) ## run the tests that take no more than a moment each
 	@echo 'random examples of each property; `make test-all` runs them too'
 
 .PHONY: plain-tests
-plain-tests: $(DEV) ## run the tests of the package with plain Python, without the slow ones
+plain-tests: $(DEV) ## run the tests that depend on the engine with plain Python; `make plain-tests WHOLE=1` runs all but the slow ones
 	@cd reference/python/tests && TOYSPEC_ENGINE=python ../../../$(BIN)/python -m pytest -q -m 'not slow' $(ENGINE_TESTS)
-	@cd reference/python/tests && TOYSPEC_EXAMPLES=quick TOYSPEC_ENGINE=python ../../../$(BIN)/python -m pytest -q -m 'not slow' \
-		$(addprefix --ignore=,$(ENGINE_TESTS)) .
+	@if [ -n '$(WHOLE)' ]; then cd reference/python/tests && TOYSPEC_EXAMPLES=quick TOYSPEC_ENGINE=python \
+		../../../$(BIN)/python -m pytest -q -m 'not slow' $(addprefix --ignore=,$(ENGINE_TESTS)) .; fi
 
 .PHONY: fresh
 fresh: ## run the README's two commands in a minimal Debian 13 (root, Linux, debootstrap)
@@ -225,8 +246,8 @@ lint: $(DEV) ## check style, types and layers
 	@PYTHONPATH=reference:. $(BIN)/lint-imports --no-cache --no-logo
 
 .PHONY: wheel-test
-wheel-test: $(DEV) ## build the wheel and test it away from the source tree
-	@PYTHON='$(BIN)/python' sh .ci/wheel-test
+wheel-test: $(DEV) ## build the wheel and test it away from the source tree; `make wheel-test WHOLE=1` runs all tests but the slow ones
+	@PYTHON='$(BIN)/python' WHOLE='$(WHOLE)' sh .ci/wheel-test
 
 ##@ Conformance
 
@@ -251,11 +272,15 @@ outsider: $(DEV) ## test the Java emitter that was written from the published pa
 	@$(call with_tool,javac -version && java -version,apt install default-jdk-headless · brew install openjdk · winget install Microsoft.OpenJDK.21,\
 		mkdir -p $(OUTSIDER) && cp schemas/bundled/*-v1.json $(OUTSIDER) && \
 		javac -Xlint:all -Werror -d $(OUTSIDER) conformance/outsider/*.java && \
-		$(BIN)/python -m conformance $(ARGS) --adapter '$(OUTSIDER_ADAPTER)')
+		$(BIN)/python -m conformance --revision 1.2 $(ARGS) --adapter '$(OUTSIDER_ADAPTER)')
 
 .PHONY: mutants
 mutants: $(DEV) ## mutate the oracle, and demand that the corpus catches every mutant; `make mutants SAMPLE=300`
 	@$(BIN)/python -m conformance.mutation $(if $(SAMPLE),--sample $(SAMPLE),--page docs/reference/conformance.md) $(ARGS)
+
+.PHONY: mutants-python
+mutants-python: $(DEV) ## mutate the Python package at random places, the commit decides which; `make mutants-python SAMPLE=300`
+	@$(BIN)/python -m conformance.mutation.python $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(LEAST),--least $(LEAST)) $(ARGS)
 
 .PHONY: mutants-rust
 mutants-rust: $(DEV) ## mutate the Rust crate with cargo-mutants, a fixed sample (most of an hour); `make mutants-rust ARGS='--sample 600'`
@@ -277,6 +302,14 @@ $(STORES)/bin/versitygw:
 $(STORES)/node_modules/.bin/azurite-blob:
 	@echo "installing Azurite into $(STORES)"
 	@npm install --silent --no-fund --no-audit --no-save --no-package-lock --prefix $(STORES) azurite@3
+
+.PHONY: journeys
+journeys: $(DEV) ## play training programs against the writer, and find every value again; `make journeys MINUTES=30`
+	@end=$$(($$(date +%s) + 60 * $(or $(MINUTES),10))); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		TOYSPEC_EXAMPLES=whole TOYSPEC_JOURNEYS=300 $(BIN)/python -m pytest -q -p no:cacheprovider \
+			reference/python/tests/test_journeys.py || exit 1; \
+	done
 
 .PHONY: interop-frameworks
 interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real training in each framework, also killed and resumed (installs 5 GB)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.format_facts import MAX_LINE_BYTES
+from conformance.revisions import FIRST_LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,10 @@ class Case:
     folder: str
     """The folder itself, as a path that can be opened."""
     why: str
+    since: str = FIRST_LISTED
+    """The revision that added the case."""
+    until: str | None = None
+    """The last revision in which the case holds; None if it holds in the newest."""
     files: Mapping[str, bytes]
     """The bytes of every file of the case by its path from the folder, without case.json."""
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -47,6 +47,7 @@ examples:
   toyspec conform --adapter ./adapter --select toy-v1/step-skipped
   toyspec conform --adapter ./adapter --select proves:encoding/strict-json
   toyspec conform --adapter ./adapter --baseline known.json --junit report.xml
+  toyspec conform --adapter ./adapter --revision 1.2
   toyspec conform interop --adapter ./adapter"""
 
 
@@ -70,7 +71,9 @@ def configure(parser: ArgumentParser) -> None:
         help="a folder of cases, a name with * and ?, or proves:STATEMENT (repeatable)",
     )
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
+    add("--revision", metavar="N.N", help="ask what this revision of the specification asked (default: the newest)")
     add("--core", action="store_true", help="ask only the core: few questions that catch every mutant")
+    add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")
     add("--mode", choices=("auto", "lines", "oneshot"), default="auto", help="how to send requests to the adapter")
@@ -116,11 +119,8 @@ def _run(options: Namespace) -> int:
     with _opened(options.transcript) as transcript:
         adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
         adapter.ask_hello()
-        if adapter.lines or options.quiet:
-            run = prove(adapter, options, on_result=_progress(options))
-        else:
-            on_start, on_result = _one_by_one(adapter, options)
-            run = prove(adapter, options, on_start=on_start, on_result=on_result)
+        on_start, on_result = (None, None) if options.quiet else _as_it_runs(adapter, options)
+        run = prove(adapter, options, on_start=on_start, on_result=on_result)
     _write_reports(options, [run])
     _say([human.conclusion(run)] if options.quiet else human.lines(run))
     return GOOD if run.is_good else BAD
@@ -129,8 +129,21 @@ def _run(options: Namespace) -> int:
 def _list(options: Namespace) -> int:
     from conformance.corpus import questions_of, selected
 
-    _say(question.name for question in questions_of(selected(options.select), options.role or ROLES))
+    _say(
+        question.name
+        for question in questions_of(
+            selected(options.select, revision=_listed_revision(options)), options.role or ROLES
+        )
+    )
     return GOOD
+
+
+def _listed_revision(options: Namespace) -> str:
+    from conformance.revisions import CURRENT, listed
+
+    if options.revision not in (None, *listed()):
+        raise UsageError(f"the corpus has no revision {options.revision}; it has {', '.join(listed())}")
+    return options.revision or CURRENT
 
 
 def _doctor(options: Namespace) -> int:
@@ -254,8 +267,8 @@ def _progress(options: Namespace) -> Callable[[Result], None] | None:
     return show
 
 
-def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], None], Callable[[Result], None]]:
-    """Return what says how long a run of one program per question takes, and what shows its first failures at once."""
+def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], None], Callable[[Result], None]]:
+    """Return what says how long a run of one program per question takes, and what shows the first failures at once."""
     from conformance.reports import human
     from conformance.statements import decided
     from conformance.verdicts import BAD as BAD_VERDICTS
@@ -265,7 +278,7 @@ def _one_by_one(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
 
     def start(questions: int) -> None:
         seconds = questions * adapter.hello_seconds / adapter.jobs(options.jobs)
-        if seconds > _LONG_SECONDS:
+        if not adapter.lines and seconds > _LONG_SECONDS:
             sys.stderr.write(
                 f"conform: the adapter is started for each of {questions} questions: about {seconds / 60:.0f} minutes. "
                 "With --lines it is started once; --core asks only the questions that catch every mutant.\n"

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from conformance.cases import Case, Finding
 from conformance.tagging import TAGS, TagError, untag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _SAFE = 2**53 - 1
 _SHOWN = 5
@@ -43,8 +44,22 @@ def record_differences(expected: Sequence[Any], actual: Sequence[Any]) -> Iterat
     """Yield where two lists of tagged records differ."""
     if len(expected) != len(actual):
         yield f"there are {len(actual)} records, expected {len(expected)}"
-    for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
+    # What is the same at both ends is passed over, so that one record too many is one difference.
+    begin = _same(zip(expected, actual, strict=False))
+    tails = zip(reversed(expected[begin:]), reversed(actual[begin:]), strict=False)
+    end = _same(tails) if len(expected) != len(actual) else 0
+    wanted, given = expected[begin : len(expected) - end], actual[begin : len(actual) - end]
+    for index, (one, other) in enumerate(zip(wanted, given, strict=False), begin):
         yield from value_differences(one, other, f"record {index}, ")
+    for index, record in enumerate(given[len(wanted) :], begin + len(wanted)):
+        yield f"record {index} was not expected: {_text(record)}"
+    for index, record in enumerate(wanted[len(given) :], begin + len(given)):
+        yield f"record {index} is missing: {_text(record)}"
+
+
+def _same(pairs: Iterable[tuple[Any, Any]]) -> int:
+    """Return how many of *pairs* at the beginning have no difference."""
+    return sum(1 for _ in takewhile(lambda pair: not any(value_differences(*pair)), pairs))
 
 
 def value_differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:

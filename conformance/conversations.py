@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import queue
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.adapters import HELLO_SECONDS, Adapter, AdapterError, Answer, Process, close_quietly, ended
@@ -17,13 +18,26 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 
+@dataclass(frozen=True)
+class Crash:
+    """A program that ended, hung or left the protocol while it was still needed."""
+
+    fact: str
+    asked: tuple[int, ...]
+    """The tags of the requests in flight, in the order of sending; without one, that of the last answer."""
+
+
 class Conversation:
     """A program in ``--lines`` mode. Several threads may ask at the same time."""
+
+    crash: Crash | None = None
+    """How the program failed; None while it runs, and after ``close`` ended it."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._process = Process(adapter, ["--lines"])
-        self._waiting: dict[int, queue.Queue[Answer | AdapterError]] = {}
+        self._waiting: dict[int, tuple[queue.Queue[Answer | AdapterError], int | None]] = {}
+        self._answered: int | None = None
         self._outbox: queue.Queue[bytes | None] = queue.Queue()
         self._lock = threading.Lock()
         self._next = 0
@@ -42,15 +56,15 @@ class Conversation:
         """The error that ended the conversation; None while it is open."""
         return self._failures[0] if self._failures else None
 
-    def ask(self, request: Mapping[str, Any]) -> Answer:
-        """Return the answer to *request*; raise AdapterError."""
+    def ask(self, request: Mapping[str, Any], tag: int | None = None) -> Answer:
+        """Return the answer to *request*; raise AdapterError. A crash is reported with the *tag*."""
         inbox: queue.Queue[Answer | AdapterError] = queue.Queue()
         with self._lock:
             if self.failure is not None:
                 raise AdapterError("the program has ended", shared=True)
             number = self._next
             self._next += 1
-            self._waiting[number] = inbox
+            self._waiting[number] = inbox, tag
         line = encoded({"id": number, **request})
         self._outbox.put(line)
         seconds = self._adapter.seconds_for(len(line))
@@ -71,9 +85,12 @@ class Conversation:
 
     def close(self) -> None:
         """Close the input of the program, so that it can clean up, then terminate it."""
+        with self._lock:
+            is_open = not self._failures
+            if is_open:
+                self._failures.append(AdapterError("the conversation was closed", shared=True))
         self._outbox.put(None)
-        if not self._failures:
-            self._failures.append(AdapterError("the conversation was closed", shared=True))
+        if is_open:
             self._process.wait()
         self._process.close()
 
@@ -115,7 +132,8 @@ class Conversation:
             return
         number = message.get("id")
         with self._lock:
-            inbox = self._waiting.pop(number, None) if isinstance(number, int) else None
+            inbox, tag = self._waiting.pop(number, (None, None)) if isinstance(number, int) else (None, None)
+            self._answered = self._answered if tag is None else tag
         if inbox is None:
             raise ProtocolError(f"an answer has the id {number!a}, which no request in flight has")
         inbox.put(message)
@@ -126,8 +144,10 @@ class Conversation:
                 return
             self._failures.append(AdapterError(fact, stderr=self._process.stderr()))
             waiting, self._waiting = self._waiting, {}
+            tags = [tag for _, tag in waiting.values()] or [self._answered]
+            self.crash = Crash(fact, tuple(tag for tag in tags if tag is not None))
         shared = len(waiting) > 1
-        for inbox in waiting.values():
+        for inbox, _ in waiting.values():
             inbox.put(AdapterError(fact, stderr=self._process.stderr(), shared=shared))
         self._greeted.set()
 

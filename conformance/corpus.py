@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from conformance import frozen
 from conformance.loading import CASES, load
 from conformance.probes.roles import questions
+from conformance.revisions import CURRENT
 from conformance.session_cases import SESSIONS
 from conformance.session_cases import load as load_sessions
 
@@ -20,16 +21,14 @@ if TYPE_CHECKING:
     from conformance.cases import Case
     from conformance.probes.question import Question
 
-_LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
 
-
-def selected(patterns: Collection[str], root: str = CASES) -> Iterator[Case]:
-    """Yield the cases below *root* that match one of *patterns*; all cases if there are no patterns.
+def selected(patterns: Collection[str], root: str = CASES, revision: str = CURRENT) -> Iterator[Case]:
+    """Yield the cases of *revision* below *root* that match one of *patterns*; all of them if there are no patterns.
 
     A pattern is the path of a case or of a folder above it, may have ``*`` and ``?``, or is ``proves:`` and a
     requirement.
     """
-    for case in itertools.chain(load(root), load_sessions() if root == CASES else ()):
+    for case in itertools.chain(load(root, revision), load_sessions(revision=revision) if root == CASES else ()):
         if not patterns or any(matches(case, pattern) for pattern in patterns):
             yield case
 
@@ -39,8 +38,10 @@ def questions_of(cases: Iterable[Case], roles: Collection[str]) -> list[Question
     return [question for case in cases for question in questions(case, roles)]
 
 
-def version() -> str:
-    """Return a short digest of every file of the corpus."""
+def version(revision: str = CURRENT) -> str:
+    """Return a short digest of the corpus: of its list for an earlier *revision*, else of every file."""
+    if revision != CURRENT:
+        return frozen.digest(revision)[:12]
     digest = hashlib.sha256()
     for root in (CASES, SESSIONS):
         for folder, names, files in os.walk(root):
@@ -51,16 +52,6 @@ def version() -> str:
                 with open(path, "rb") as file:
                     digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()[:12]
-
-
-def revisions() -> dict[str, str]:
-    """Return the newest revision of each profile."""
-    with open(_LOCK, encoding="utf-8") as file:
-        digests = json.load(file)["digests"]
-    return {
-        profile: max(found, key=lambda revision: [int(part) for part in revision.split(".")])
-        for profile, found in digests.items()
-    }
 
 
 def matches(case: Case, pattern: str) -> bool:

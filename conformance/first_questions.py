@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance.corpus import matches, questions_of
 from conformance.loading import CASES, load_folder
+from conformance.revisions import CURRENT, is_asked
 from conformance.session_cases import SESSIONS, load_session
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _role(name: str) -> str:
 def _cases(questions: Iterable[str]) -> Iterator[Case]:
     for folder in dict.fromkeys(name.rpartition(" [")[0].partition("#")[0] for name in questions):
         if folder.startswith(_SESSIONS):
-            yield load_session(os.path.join(SESSIONS, folder.removeprefix(_SESSIONS)))
+            session = load_session(os.path.join(SESSIONS, folder.removeprefix(_SESSIONS)))
+            if is_asked(session.since, session.until, CURRENT):
+                yield session
         else:
             yield from load_folder(os.path.join(CASES, folder), CASES)

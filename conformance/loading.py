@@ -10,6 +10,7 @@ from conformance.accounting import MODES
 from conformance.cases import PROFILES, STATES, STREAMS, Case, CaseError, Family, Finding, Options
 from conformance.families import KINDS, expand
 from conformance.placing import ENTRIES
+from conformance.revisions import CURRENT, FIRST_LISTED, is_asked
 from conformance.tagging import TagError, untag
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
 
 KEYS = (
     "why",
+    "since",
+    "until",
     "family",
     "profile",
     "state",
@@ -52,18 +55,29 @@ def find(root: str = CASES) -> Iterator[str]:
             yield folder
 
 
-def load(root: str = CASES) -> Iterator[Case]:
-    """Yield every case below *root*, families expanded; raise CaseError at the first that is not well formed."""
+def load(root: str = CASES, revision: str = CURRENT) -> Iterator[Case]:
+    """Yield the cases of *revision* below *root*, families expanded; raise CaseError at one that is not well formed."""
     for folder in find(root):
-        yield from load_folder(folder, root)
+        yield from load_folder(folder, root, revision)
 
 
-def load_folder(folder: str, root: str = CASES) -> Iterator[Case]:
-    """Yield the case in *folder*, or the members of its family; raise CaseError."""
+def load_folder(folder: str, root: str = CASES, revision: str = CURRENT) -> Iterator[Case]:
+    """Yield the case in *folder*, or the members of its family, if it is one of *revision*; raise CaseError."""
     if os.path.exists(os.path.join(folder, "family.json")):
-        yield from expand(load_family(folder, root))
+        family = load_family(folder, root)
+        if is_asked(family.base.since, family.base.until, revision):
+            yield from expand(family)
     else:
-        yield load_case(folder, root)
+        case = load_case(folder, root)
+        if is_asked(case.since, case.until, revision):
+            yield case
+
+
+def in_revision(folder: str, revision: str) -> bool:
+    """Return whether the case or family in *folder* is one of *revision*; raise CaseError."""
+    is_family = os.path.exists(os.path.join(folder, "family.json"))
+    case = load_family(folder).base if is_family else load_case(folder)
+    return is_asked(case.since, case.until, revision)
 
 
 def load_case(folder: str, root: str = CASES) -> Case:
@@ -118,7 +132,11 @@ class _Description:
     def case(self) -> Case:
         """Return the case that is described."""
         files = self._files()
+        options = self._options()
         streams = [name for name in STREAMS if name in files]
+        if options.name in files:
+            # A stream of a rank beside that of rank 0.
+            streams = [options.name]
         if len(streams) > 1:
             raise self.error("", f"must have one stream, but has {' and '.join(streams)}")
         proves = self.take("proves", dict)
@@ -126,6 +144,8 @@ class _Description:
             name=os.path.relpath(self._folder, self._root).replace(os.sep, "/"),
             folder=self._folder,
             why=self.take("why", str),
+            since=self.take("since", str, FIRST_LISTED),
+            until=self.take("until", str) if "until" in self._content else None,
             files=files,
             entries=self._entries(),
             stream=streams[0] if streams else None,
@@ -137,7 +157,7 @@ class _Description:
             suppressed=self._counts(),
             accepts=self._names(proves, "accepts"),
             rejects=self._names(proves, "rejects"),
-            options=self._options(),
+            options=options,
             form=self._choice("form", self._content.get("form", "any"), ("any", "canonical")),
             scope=self._choice("scope", self._content.get("scope", "stream"), ("stream", "bundle")),
             summary=self._summary(),

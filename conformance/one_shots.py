@@ -25,13 +25,15 @@ class OneShots:
     """Programs in ``--oneshot`` mode, a new one for each request; followers stay until they are stopped."""
 
     failure: AdapterError | None = None
+    crash = None
+    """Each program has one request, whose error the crash is."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._followers: dict[int, Process] = {}
         self._lock = threading.Lock()
 
-    def ask(self, request: Mapping[str, Any]) -> Answer:
+    def ask(self, request: Mapping[str, Any], tag: int | None = None) -> Answer:  # noqa: ARG002
         """Return the answer to *request*; raise AdapterError."""
         role = request["role"]
         if role == "follower":

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance import baseline, first_questions, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.corpus import questions_of, selected, version
+from conformance.oracle import tables
 from conformance.reports.run import Run
+from conformance.revisions import CURRENT, listed
 from conformance.running import run
 from conformance.statements import decided
+from conformance.verdicts import BAD
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from conformance.probes.question import Question
     from conformance.registry import Implementation
     from conformance.verdicts import Result
 
@@ -47,43 +52,98 @@ def prove(
     """
     from conformance.command import UsageError
 
+    revision = _revision_of(adapter, options)
+    tables.follow(revision)
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
-    jobs = adapter.jobs(options.jobs)
+    asking = _Asking(adapter, options, revision, on_result)
     # One program per question takes minutes: the first failure is there before the rest is loaded.
-    parts = first_questions.parts(roles, options.select) if options.core or not adapter.lines else ()
-    known = {
-        result.question.name: result for part in parts for result in run(adapter, part, jobs=jobs, on_result=on_result)
-    }
+    is_early = revision == CURRENT and (options.core or not adapter.lines)
+    for part in first_questions.parts(roles, options.select) if is_early else ():
+        asking.ask(part)
     if options.core:
-        questions = [result.question for result in known.values()]
+        questions = [result.question for result in asking.known.values()]
         cases = list({question.case.name: question.case for question in questions}.values())
     else:
-        cases = list(selected(options.select))
+        cases = list(selected(options.select, revision=revision))
         questions = questions_of(cases, roles)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
-    rest = [question for question in questions if question.name not in known]
-    if on_start is not None and rest:
+    rest = [question for question in questions if question.name not in asking.known]
+    if on_start is not None and rest and not asking.is_over:
         on_start(len(rest))
-    known |= {result.question.name: result for result in run(adapter, rest, jobs=jobs, on_result=on_result)}
-    results = [decided(known[question.name]) for question in questions]
-    stale: list[baseline.Entry] = []
+    asking.ask(rest)
+    # Of a run that stopped at its first failure, the rest is absent, which denies conformance.
+    results = [decided(asking.known[question.name]) for question in questions if question.name in asking.known]
     is_whole = not (options.select or options.role or options.core)
-    if options.baseline:
-        try:
-            results, unused = baseline.apply(baseline.load(options.baseline), results)
-        except (baseline.BaselineError, OSError) as error:
-            raise UsageError(str(error)) from None
-        stale = unused if is_whole else []
+    results, unused = baseline.apply(asking.known_failures, results)
+    stale = unused if is_whole and len(results) == len(questions) else []
     return Run(
         hello=adapter.hello,
         results=results,
         required=len(questions),
         stale=stale,
-        corpus=version(),
+        revision=revision,
+        corpus=version(revision),
         cases=len(cases),
         is_whole=is_whole,
     )
+
+
+class _Asking:
+    """Asks an adapter questions, part by part, up to the first failure where *options* end the run there."""
+
+    def __init__(
+        self, adapter: Adapter, options: Namespace, revision: str, on_result: Callable[[Result], None] | None
+    ) -> None:
+        self.known_failures = _baseline_of(options)
+        self.known: dict[str, Result] = {}
+        """Each result so far, by the name of its question."""
+        self.is_over = False
+        enough = self._is_failure if options.fail_fast else None
+        jobs = adapter.jobs(options.jobs)
+        self._run = partial(run, adapter, revision=revision, jobs=jobs, on_result=on_result, enough=enough)
+        self._stops = options.fail_fast
+
+    def ask(self, questions: Sequence[Question]) -> None:
+        """Ask *questions*, unless the run is over."""
+        if self.is_over:
+            return
+        results = self._run(questions)
+        self.known |= {result.question.name: result for result in results}
+        self.is_over = self._stops and any(map(self._is_failure, results))
+
+    def _is_failure(self, result: Result) -> bool:
+        (found,), _ = baseline.apply(self.known_failures, [decided(result)])
+        return found.verdict in BAD
+
+
+def _revision_of(adapter: Adapter, options: Namespace) -> str:
+    """Return the revision to ask about; raise UsageError if the adapter or the corpus does not have it."""
+    from conformance.command import UsageError
+
+    own: list[str] = adapter.hello.get("revisions") or listed()
+    known = [revision for revision in listed() if revision in own]
+    wanted: str | None = options.revision or (known[-1] if known else None)
+    if wanted not in listed():
+        raise UsageError(f"the corpus has no revision {wanted or ', '.join(own)}; it has {', '.join(listed())}")
+    if wanted not in known:
+        names = ", ".join(own)
+        raise UsageError(f"the adapter names the revisions {names}, not {wanted}; ask with --revision {own[-1]}")
+    if options.core and wanted != CURRENT:
+        raise UsageError(f"the core is a part of revision {CURRENT} only; leave out --core or --revision")
+    return wanted
+
+
+def _baseline_of(options: Namespace) -> list[baseline.Entry]:
+    """Return the failures that *options* name as known; raise UsageError if the file cannot be read."""
+    from conformance.command import UsageError
+
+    if not options.baseline:
+        return []
+    try:
+        return baseline.load(options.baseline)
+    except (baseline.BaselineError, OSError) as error:
+        raise UsageError(str(error)) from None
 
 
 def outside(options: Namespace) -> list[Adapter]:

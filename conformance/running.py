@@ -1,4 +1,8 @@
-"""Asks an adapter all questions in parallel, each with a deadline. Only the question that caused a crash fails."""
+"""Asks an adapter all questions in parallel, each with a deadline.
+
+Only the question that caused a crash fails. A crash that no question causes alone is an error of the question that was
+asked first of those in flight, so that no restart goes unreported.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import AdapterError
@@ -15,12 +20,14 @@ from conformance.conversations import Conversation
 from conformance.messages import ProtocolError
 from conformance.one_shots import OneShots
 from conformance.probes.question import Stage, UntestableError
+from conformance.revisions import CURRENT
 from conformance.verdicts import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.adapters import Adapter
+    from conformance.conversations import Crash
     from conformance.probes.question import Question
 
 _MAX_RESTARTS = 200
@@ -36,9 +43,11 @@ class Channel:
         self._lock = threading.Lock()
         self._connection: Conversation | OneShots | None = None
         self._starts = 0
+        self.crashes: list[Crash] = []
+        """How programs failed, in order."""
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to *request*; raise AdapterError."""
+    def ask(self, request: Mapping[str, Any], tag: int | None = None) -> dict[str, Any]:
+        """Return the answer to *request*; raise AdapterError. A crash is reported with the *tag*."""
         with self._lock:
             if self._connection is None or self._connection.failure is not None:
                 self.close()
@@ -47,34 +56,38 @@ class Channel:
                     raise AdapterError(f"the adapter crashed {_MAX_RESTARTS} times; no further start is tried")
                 self._connection = self._open(self._adapter)
             connection = self._connection
-        return connection.ask(request)
+        return connection.ask(request, tag)
 
     def close(self) -> None:
         """Terminate the programs."""
         if self._connection is not None:
             self._connection.close()
+            if self._connection.crash is not None:
+                self.crashes.append(self._connection.crash)
         self._connection = None
 
 
-def run(
+def run(  # noqa: PLR0913 - the options of a run are keywords
     adapter: Adapter,
     questions: Sequence[Question],
     *,
+    revision: str = CURRENT,
     jobs: int = 1,
     on_result: Callable[[Result], None] | None = None,
     enough: Callable[[Result], bool] | None = None,
 ) -> list[Result]:
-    """Return a result for each of *questions*, in their order.
+    """Return a result for each of *questions*, which are of *revision*, in their order.
 
     *jobs* programs are asked in parallel. The first result for which *enough* returns true ends the run; results
     that are not there by then are absent.
     """
     pool = _Pool(adapter, questions)
-    pool.on_result, pool.enough = on_result, enough
+    pool.revision, pool.on_result, pool.enough = revision, on_result, enough
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
         pool.folder = folder
         pool.work(max(1, jobs))
         pool.repeat_suspects()
+        pool.blame_crashes()
     return [result for result in pool.results if result is not None]
 
 
@@ -94,6 +107,7 @@ class _Pool:
 
     on_result: Callable[[Result], None] | None = None
     enough: Callable[[Result], bool] | None = None
+    revision = CURRENT
     folder = ""
 
     def __init__(self, adapter: Adapter, questions: Sequence[Question]) -> None:
@@ -102,6 +116,7 @@ class _Pool:
         self._at_once = adapter.at_once if adapter.lines else 1
         self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._suspects: list[int] = []
+        self._crashes: list[Crash] = []
         self._lock = threading.Lock()
         self._stop = False
         self._broken: list[Exception] = []
@@ -134,6 +149,7 @@ class _Pool:
             self._stop = True
             for channel in channels:
                 channel.close()
+                self._crashes.extend(channel.crashes)
         if self._broken:
             raise self._broken[0]
 
@@ -144,14 +160,26 @@ class _Pool:
                 return
             channel = Channel(self._adapter)
             try:
-                self._take(index, self._ask(channel, self._questions[index]))
+                self._take(index, self._ask(channel, index))
             finally:
                 channel.close()
+                self._crashes.extend(channel.crashes)
+
+    def blame_crashes(self) -> None:
+        """Turn the result of a question into an error for each crash that no question of it explains."""
+        for crash in self._crashes:
+            found = {index: result for index in crash.asked if (result := self.results[index]) is not None}
+            if not found or any(result.verdict == "error" for result in found.values()):
+                continue
+            index, result = next(iter(found.items()))
+            others = "".join(f", {other.question.name}" for at, other in found.items() if at != index)
+            fact = f"{crash.fact} after {result.question.name}{others}; asked alone, the question gets an answer"
+            self._take(index, result.named("error", fact))
 
     def _ask_all(self, channel: Channel) -> None:
         for index in self._indexes():
             try:
-                result = self._ask(channel, self._questions[index])
+                result = self._ask(channel, index)
             except _SuspectError:
                 with self._lock:
                     self._suspects.append(index)
@@ -168,7 +196,8 @@ class _Pool:
             except queue.Empty:
                 return
 
-    def _ask(self, channel: Channel, question: Question) -> Result:
+    def _ask(self, channel: Channel, index: int) -> Result:
+        question = self._questions[index]
         start = time.monotonic()
         verdict, reasons = "pass", []
         folders: list[str] = []
@@ -178,7 +207,8 @@ class _Pool:
             return folders[-1]
 
         try:
-            reasons = question.play(Stage(channel.ask, new_folder, self._adapter.hello))
+            ask = partial(channel.ask, tag=index)
+            reasons = question.play(Stage(ask, new_folder, self._adapter.hello, self.revision))
             verdict = "fail" if reasons else "pass"
         except UntestableError as error:
             verdict, reasons = "untestable", [str(error)]

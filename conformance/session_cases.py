@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.cases import Case, CaseError
+from conformance.revisions import CURRENT, FIRST_LISTED, is_asked
 from conformance.tagging import TagError, untag
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
 _RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
-_KEYS = _REQUIRED | _RUN_KEYS | {"then", "expected", "beside", "unchanged", "fragment_bytes", "text_bytes", "copies"}
+_OUTCOME = frozenset({"expected", "beside", "unchanged", "fragment_bytes", "text_bytes", "copies"})
+_KEYS = _REQUIRED | _RUN_KEYS | _OUTCOME | {"since", "until", "then"}
 _LONG = "<long>"
 EITHER = "either"
 """The outcome where a writer may refuse the records, or write what is expected."""
@@ -66,12 +68,14 @@ class Session(Case):
         return bool(self.content.get("unchanged", False))
 
 
-def load(root: str = SESSIONS) -> Iterator[Session]:
-    """Yield every session below *root*; raise CaseError at the first that is not well formed."""
+def load(root: str = SESSIONS, revision: str = CURRENT) -> Iterator[Session]:
+    """Yield every session of *revision* below *root*; raise CaseError at the first that is not well formed."""
     for folder, names, files in os.walk(root):
         names.sort()
         if "session.json" in files:
-            yield load_session(folder, root)
+            session = load_session(folder, root)
+            if is_asked(session.since, session.until, revision):
+                yield session
 
 
 def load_session(folder: str, root: str = SESSIONS) -> Session:
@@ -95,6 +99,8 @@ def load_session(folder: str, root: str = SESSIONS) -> Session:
         name=f"sessions/{os.path.relpath(folder, root).replace(os.sep, '/')}",
         folder=folder,
         why=content["why"],
+        since=content.get("since", FIRST_LISTED),
+        until=content.get("until"),
         files=files,
         stream=name if name in files else None,
         profile=content["profile"],

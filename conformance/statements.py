@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.cases import Case
     from conformance.verdicts import Result
 
@@ -34,7 +36,21 @@ def is_binding(statement: str) -> bool:
     return _keywords().get(statement, "MUST").startswith("MUST")
 
 
+def musts_of(roles: Iterable[str]) -> set[str]:
+    """Return the statements that bind at least one of *roles*."""
+    asked = set(roles)
+    return {
+        entry["id"] for entry in _entries() if entry["keyword"].startswith("MUST") and asked & set(entry["applies"])
+    }
+
+
 @cache
 def _keywords() -> dict[str, str]:
+    return {entry["id"]: entry["keyword"] for entry in _entries()}
+
+
+@cache
+def _entries() -> list[dict[str, Any]]:
     with open(_REQUIREMENTS, encoding="utf-8") as file:
-        return {entry["id"]: entry["keyword"] for entry in json.load(file)["requirements"]}
+        found: list[dict[str, Any]] = json.load(file)["requirements"]
+        return found

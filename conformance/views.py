@@ -45,7 +45,7 @@ def summary(case: Case) -> dict[str, Any]:
     """Return the summary of *case* as one tagged value."""
     rows = list(_rows(case))
     if case.profile == "toy/v1":
-        return _without_absent(_toy(rows))
+        return _without_absent(_toy(rows, goes_on=case.until is None))
     if case.profile == "metrics/v1":
         return _without_absent(_metrics(rows))
     return _without_absent(_kaun(rows, case)) if case.profile == "kaun/v1" else {}
@@ -65,12 +65,15 @@ def _first(pointer: str) -> str:
     return pointer.split("/")[1].replace("~1", "/").replace("~0", "~") if pointer else ""
 
 
-def _toy(rows: Sequence[Row]) -> dict[str, Any]:
+def _toy(rows: Sequence[Row], *, goes_on: bool) -> dict[str, Any]:
+    """Return the views of toy/v1; until revision 1.2, no run *goes_on* after its end."""
     known = [row for row in rows if _is_text(row.members.get("kind"), kinds("toy/v1"))]
     start = next((row for row in known if row.members["kind"] == "run_start"), Row({}, frozenset()))
     phase = start.get("phase") if start.get("phase") in PHASES else "train"
     kept = list(_latest_attempt(known, phase))
-    end = next((row for row in reversed(kept) if row.members["kind"] == "run_end"), Row({}, frozenset()))
+    closing = {"run_end", "run_resume"} if goes_on else {"run_end"}
+    frame = next((row for row in reversed(kept) if row.members["kind"] in closing), Row({"kind": None}, frozenset()))
+    end = frame if frame.members["kind"] == "run_end" else Row({}, frozenset())
     steps = [
         row
         for row in kept

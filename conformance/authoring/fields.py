@@ -22,6 +22,7 @@ from conformance.authoring.samples import Sample, accepted, is_numeric, refused,
 from conformance.format_facts import WHOLE_FLOATS
 from conformance.loading import CASES
 from conformance.pipes import quietly
+from conformance.revisions import FIRST_LISTED, as_numbers
 from conformance.tagging import tag_record
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Field:
     path: tuple[str, ...]
     """Keys from the record down; ``*`` stands for any key of a map, ``0`` for any item of an array."""
     schema: Mapping[str, Any]
+    since: str | None = None
+    """The revision that added it to its kind; None for what every revision of the kind has."""
 
     @property
     def name(self) -> str:
@@ -90,17 +93,22 @@ class Profile:
         """Yield every place in the records of *kind* but the tag, objects before what is in them."""
         for key, schema in self.schema(kind)["properties"].items():
             if key != self.tag:
-                yield from self._below((key,), schema)
+                yield from self._below((key,), schema, None)
 
-    def _below(self, path: tuple[str, ...], reference: Mapping[str, Any]) -> Iterator[Field]:
+    def since(self, kind: str) -> str | None:
+        """Return the revision that added *kind*; None where the list of cases did not yet name revisions."""
+        return _listed_revision(self.schema(kind))
+
+    def _below(self, path: tuple[str, ...], reference: Mapping[str, Any], since: str | None) -> Iterator[Field]:
         schema = self._resolved(reference)
-        yield Field(path, schema)
+        since = _listed_revision(reference) or since
+        yield Field(path, schema, since)
         for key, inner in schema.get("properties", {}).items():
-            yield from self._below((*path, key), inner)
+            yield from self._below((*path, key), inner, since)
         if isinstance(schema.get("additionalProperties"), dict):
-            yield from self._below((*path, "*"), schema["additionalProperties"])
+            yield from self._below((*path, "*"), schema["additionalProperties"], since)
         if "items" in schema:
-            yield from self._below((*path, "0"), schema["items"])
+            yield from self._below((*path, "0"), schema["items"], since)
 
     def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         while "$ref" in schema:
@@ -156,7 +164,12 @@ def main() -> None:
 def _streams(profile: Profile, kind: str) -> Iterator[tuple[str, dict[str, bytes]]]:
     numeric = [field for field in profile.fields(kind) if is_numeric(field.schema)]
     others = [field for field in profile.fields(kind) if not is_numeric(field.schema)]
-    for group, name in [([field], field.name) for field in numeric] + ([(others, "other-fields")] if others else []):
+    groups = [([field], field.name) for field in numeric]
+    # Fields of a later revision are asked about apart, so that the cases of an earlier one keep their bytes.
+    for revision in dict.fromkeys(field.since for field in others):
+        name = "other-fields" + (f"-since-{revision.replace('.', '-')}" if revision else "")
+        groups.append(([field for field in others if field.since == revision], name))
+    for group, name in groups:
         what = f"`{group[0].shown}`" if group[0] in numeric else "each field that is not a number"
         for verdict, of_verdict in (("accepted", accepted), ("refused", refused)):
             samples = [
@@ -187,7 +200,7 @@ def _stream(
         null = next((index for index, (_, sample) in enumerate(samples) if sample == Sample("null", "null")), None)
         if null is not None:
             rows[null] = replace(rows[null], rule="not-readable-by-source")
-    return _case(profile, title, why, rows)
+    return _case(profile, title, why, rows, samples[0][0].since or profile.since(kind))
 
 
 def _missing(profile: Profile, kind: str) -> tuple[str, dict[str, bytes]]:
@@ -199,10 +212,11 @@ def _missing(profile: Profile, kind: str) -> tuple[str, dict[str, bytes]]:
         # Without a tag, the keys of the first record decide the profile.
         rows.insert(0, _Row(_object(profile.minimal(kind, 0)), None, ""))
     why = f"A record of kind {kind} without one of its required keys, another one on each line."
-    return _case(profile, f"required-keys/{_dashed(kind)}-without-each-of-its-keys", why, rows)
+    title = f"required-keys/{_dashed(kind)}-without-each-of-its-keys"
+    return _case(profile, title, why, rows, profile.since(kind))
 
 
-def _case(profile: Profile, title: str, why: str, rows: list[_Row]) -> tuple[str, dict[str, bytes]]:
+def _case(profile: Profile, title: str, why: str, rows: list[_Row], since: str | None) -> tuple[str, dict[str, bytes]]:
     """Return the folder and the files of a case: *rows* between the lines that make the stream complete."""
     before, after = _around(profile, title.rpartition("/")[2], rows)
     findings = [
@@ -212,7 +226,7 @@ def _case(profile: Profile, title: str, why: str, rows: list[_Row]) -> tuple[str
     ]
     data = "".join(f"{line}\n" for line in (*before, *(row.record for row in rows), *after)).encode()
     name = "metrics.jsonl" if profile.name == "metrics/v1" else "events.jsonl"
-    text = laid_out(filled_bytes(data, _content(profile, why, findings)))
+    text = laid_out(filled_bytes(data, _content(profile, why, findings, since)))
     return f"{profile.folder}/{title}", {name: data, "case.json": text.encode()}
 
 
@@ -264,7 +278,7 @@ def _family(
     if field is not None:
         lines[kind] = _with(profile, kind, field, "7", records[kind])
     data = "".join(f"{line}\n" for line in lines.values()).encode()
-    content = _content(profile, why, [])
+    content = _content(profile, why, [], field.since if field else None)
     content |= {"family": "variants", "parameters": {"variants": variants}}
     return f"{profile.folder}/{title}", {
         "events.jsonl": data,
@@ -305,11 +319,12 @@ def _missing_variant(profile: Profile, kind: str, key: str) -> dict[str, Any]:
     }
 
 
-def _content(profile: Profile, why: str, findings: list[dict[str, Any]]) -> dict[str, Any]:
+def _content(profile: Profile, why: str, findings: list[dict[str, Any]], since: str | None) -> dict[str, Any]:
     rules = sorted({finding["rule"] for finding in findings})
     invalid = [rule for rule in rules if rule not in _INFOS]
     return {
         "why": why,
+        **({"since": since} if since else {}),
         "profile": profile.name,
         "state": "complete",
         "records": [],
@@ -359,6 +374,12 @@ def _tagged(kind: str, field: Field, text: str) -> Any:
     for key in field.path:
         tagged = tagged[key]
     return tagged
+
+
+def _listed_revision(schema: Mapping[str, Any]) -> str | None:
+    """Return the revision that added *schema*, unless it is one from before cases named their revision."""
+    revision = schema.get("x-since")
+    return revision if isinstance(revision, str) and as_numbers(revision) > as_numbers(FIRST_LISTED) else None
 
 
 def _dashed(kind: str) -> str:

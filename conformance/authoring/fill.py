@@ -29,7 +29,9 @@ _ONE_PER_LINE = ("records", "findings", "gaps", "summary", "modes", "follow")
 
 def filled(folder: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return *content* of the case in *folder* with its records as they follow from the stream."""
-    for name in ("events.jsonl", "metrics.jsonl"):
+    own = content.get("options", {}).get("name")
+    is_rank = own is not None and os.path.exists(os.path.join(folder, own))
+    for name in (own,) if is_rank else ("events.jsonl", "metrics.jsonl"):
         path = os.path.join(folder, name)
         if os.path.exists(path):
             with open(path, "rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from argparse import ArgumentParser
@@ -13,7 +14,7 @@ from conformance import page
 from conformance.escaping import markdown, printable
 from conformance.faults.case import Case, LeftOutError, MachineError
 from conformance.faults.catalogue import FAULTS, Fault
-from conformance.faults.programs import ProgramError, Writer, writers
+from conformance.faults.programs import ProgramError, Writer, outside_writer, writers
 from conformance.registry import BuildError
 
 if TYPE_CHECKING:
@@ -43,18 +44,15 @@ class Cell:
 
 def main(arguments: list[str] | None = None) -> int:
     """Let every writer meet every fault, and print the table; return 0 when all cells are ok."""
-    parser = ArgumentParser(prog="faults", description="Let every writer meet every fault.")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
-    parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
-    parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
-    parser.add_argument("--long", action="store_true", help="kill writers for minutes")
-    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell ignores it in the background, and so would the programs, one of which a fault interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     faults = [fault for fault in FAULTS if options.fault in fault.title]
     columns: dict[str, list[Cell]] = {}
     left_out: dict[str, str] = {}
     failed = False
-    for writer in writers(options.only):
+    for writer in [outside_writer(options.program, options.lacks)] if options.program else writers(options.only):
         try:
             if why := writer.missing():
                 left_out[writer.name] = why
@@ -70,10 +68,30 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.write("".join(f"{line}\n" for line in text))
     sys.stdout.write("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
     lacks_machine = any(cell.lacks_machine for cells in columns.values() for cell in cells)
-    if options.page and not (options.only or options.fault or left_out or lacks_machine):
+    if options.page and not (options.only or options.program or options.fault or left_out or lacks_machine):
         page.put(options.page, "writer-faults", text)
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="faults", description="Let every writer meet every fault.")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
+    parser.add_argument(
+        "--program", metavar="CMD", help="a writer of your own: the command that starts its program (see PROTOCOL.md)"
+    )
+    parser.add_argument(
+        "--lacks",
+        action="append",
+        default=[],
+        metavar="NAME=WHY",
+        help="what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, bundle",
+    )
+    parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
+    parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
+    parser.add_argument("--long", action="store_true", help="kill writers for minutes")
+    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
+    return parser
 
 
 def lines(faults: Sequence[Fault], columns: dict[str, list[Cell]]) -> Iterator[str]:

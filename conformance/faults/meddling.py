@@ -149,7 +149,6 @@ def refused_starts(case: Case) -> None:
     case.demand(not os.path.exists(os.path.join(case.folder, "other", "events.jsonl")), "an empty stream is left")
     for content, exist, command in (
         (START + STEP, "fail", "start"),
-        (START + STEP + _END, "resume", "resume 1"),
         (START + b"x\n" + STEP, "resume", "resume 1"),
         (b'{"a":1}\n{"b"', "resume", "resume 1"),
         (START + STEP, "replace", "step 5"),

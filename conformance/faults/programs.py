@@ -1,4 +1,4 @@
-"""The programs that write: one per language, over its public API alone.
+"""The programs that write, one per language; "Durable writers" in PROTOCOL.md tells outsiders how to write one.
 
 A program reads one command per line and answers with one line. It holds one writer.
 
@@ -28,6 +28,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -68,16 +69,19 @@ class Writer:
 
     name: str
     command: tuple[str, ...]
-    implementation: Implementation
+    implementation: Implementation | None
+    """How it is built; None for a program that exists."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Why the language cannot do some commands; ``interrupt`` stands for SIGINT inside a call."""
 
     def missing(self) -> str | None:
         """Return what this machine lacks, None where it has all."""
-        return self.implementation.missing()
+        return None if self.implementation is None else self.implementation.missing()
 
     def make(self) -> None:
         """Build the program; raise BuildError."""
+        if self.implementation is None:
+            return
         self.implementation.make()
         path = next(word for word in reversed(self.command) if os.sep in word)
         if not os.path.exists(path):
@@ -95,6 +99,13 @@ def writers(only: Sequence[str]) -> Iterator[Writer]:
         build = tuple(map(tuple, program["build"]))
         command, lacks = tuple(filled(program["command"])), program.get("lacks", {})
         yield Writer(implementation.name, command, replace(implementation, build=build), lacks)
+
+
+def outside_writer(command: str, lacks: Sequence[str] = ()) -> Writer:
+    """Return the writer whose program *command* starts, which is built already; *lacks* says what it cannot do."""
+    words = tuple(shlex.split(command))
+    reasons = {name: why or "the program cannot do it" for name, _, why in (item.partition("=") for item in lacks)}
+    return Writer(os.path.basename(words[-1]), words, None, reasons)
 
 
 class Program:

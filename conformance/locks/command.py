@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 
 from conformance import page
-from conformance.adapters import ANSWER_SECONDS, Adapter
+from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
 from conformance.locks.matrix import fill, lines
 from conformance.locks.parties import AdapterParty, Party, foreign, toyspec_repair
 from conformance.probes.question import capabilities_of
@@ -18,19 +18,17 @@ GOOD, BAD, USAGE = 0, 1, 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Fill the matrix and print it; return 0 if every writer respects every other one's lock."""
-    parser = ArgumentParser(
-        prog="locks", description="Let each writer lock a stream while each other one tries to write to it."
-    )
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
-    parser.add_argument("--no-build", action="store_true", help="use implementations as built earlier")
-    parser.add_argument("--page", metavar="FILE", help="write the table into a page of the site")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     options.deadline, options.mode = ANSWER_SECONDS, "lines"
+    # Beside an adapter of one's own, a build of seven languages would only keep one waiting.
+    asked = registered(options.only, options) if options.only or not options.adapter else iter(())
     parties: list[Party] = []
     left_out: dict[str, str] = {}
     failed = False
     try:
-        for implementation, adapter in registered(options.only, options):
+        if options.adapter:
+            parties.append(_outside(options))
+        for implementation, adapter in asked:
             if not isinstance(adapter, Adapter):
                 left_out[implementation.name] = str(adapter)
                 failed = failed or adapter.is_failure
@@ -39,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
                 failed = True
             else:
                 parties.append(AdapterParty(implementation.name, adapter))
-    except RegistryError as error:
+    except (RegistryError, AdapterError) as error:
         sys.stderr.write(f"locks: {error}\n")
         return USAGE
     others = dict(foreign())
@@ -54,6 +52,26 @@ def main(arguments: list[str] | None = None) -> int:
     text = list(lines(matrix))
     sys.stdout.write("".join(f"{line}\n" for line in text))
     sys.stdout.write("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
-    if options.page and not options.only and not left_out:
+    if options.page and not (options.only or options.adapter or left_out):
         page.put(options.page, "locks", text)
     return BAD if failed or not matrix.is_good else GOOD
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="locks", description="Let each writer lock a stream while each other one tries to write to it."
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
+    parser.add_argument("--adapter", metavar="CMD", help="a writer of your own, beside those of --only")
+    parser.add_argument("--no-build", action="store_true", help="use implementations as built earlier")
+    parser.add_argument("--page", metavar="FILE", help="write the table into a page of the site")
+    return parser
+
+
+def _outside(options: Namespace) -> AdapterParty:
+    """Return the writer that *options* name; raise AdapterError if it cannot hold a stream."""
+    adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode)
+    adapter.ask_hello()
+    if "session" not in capabilities_of(adapter.hello, "writer"):
+        raise AdapterError("the adapter lacks the capability session, by which a writer holds a stream")
+    return AdapterParty(str(adapter.hello["name"]), adapter)

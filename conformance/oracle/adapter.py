@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.oracle import tables
 from conformance.oracle.bundles import Bundles, content
 from conformance.oracle.checking import SIDECARS, Checking
 from conformance.oracle.following import Following
@@ -17,6 +18,7 @@ from conformance.oracle.record_rules import RecordRules
 from conformance.oracle.sealing import SEAL, Sealing
 from conformance.oracle.summarizing import Summarizing
 from conformance.oracle.writing import RefusedError, Writing
+from conformance.revisions import CURRENT, listed
 
 if TYPE_CHECKING:
     from conformance.oracle.reading import Stream
@@ -37,6 +39,7 @@ class Oracle:
         "seal",
         "session",
         "latest_attempt",
+        "ranks",
         "findings_offset",
         "own_kinds",
     ]
@@ -63,12 +66,14 @@ class Oracle:
             "version": "1",
             "roles": self.roles,
             "profiles": ["toy/v1", "metrics/v1", "kaun/v1"],
+            "revisions": listed(),
             "lines": True,
             "capabilities": self.capabilities,
         }
 
     def answer(self, request: Message) -> Message:
         """Return the answer to one request."""
+        tables.follow(request.get("revision", CURRENT))
         roles = {
             "reader": self.read,
             "summarizer": self.summarize,
@@ -109,13 +114,16 @@ class Oracle:
         checking = self.checking_type(reading.lines, reading)
         if "directory" not in request:
             return checking.check(self.opened(request, reading)[0])
-        if not any(os.path.isfile(os.path.join(request["directory"], name)) for name in STREAMS):
+        if "name" not in request and not any(
+            os.path.isfile(os.path.join(request["directory"], name)) for name in STREAMS
+        ):
             return checking.missing()
         stream, sidecars = self.opened(request, reading)
-        sealing = self.sealing(request["directory"])
+        sealing = self.sealing(request["directory"]) if request.get("name") in {None, *STREAMS} else None
         if sidecars is None:
-            return checking.check(stream, sealing=sealing)
-        return checking.check(stream, os.path.basename(request["directory"]), sidecars, sealing)
+            return checking.check(stream, sealing=sealing, place=(request["directory"], request.get("name", "")))
+        place = (request["directory"], "events.jsonl")
+        return checking.check(stream, os.path.basename(request["directory"]), sidecars, sealing, place)
 
     def sealing(self, directory: str) -> Sealing | None:
         """Return what compares the bundle in *directory* with its seal; None without one."""
@@ -167,7 +175,8 @@ class Oracle:
             return reading.open(request["stream"], name=request.get("name"), profile=profile), None
         directory = request["directory"]
         has_events = os.path.exists(os.path.join(directory, "events.jsonl"))
-        name = "events.jsonl" if has_events else "metrics.jsonl"
+        name = request.get("name") or ("events.jsonl" if has_events else "metrics.jsonl")
+        has_events = name == "events.jsonl"
         manifest = is_manifest(reading.lines, content(os.path.join(directory, "run.json")))
         with open(os.path.join(directory, name), "rb") as file:
             stream = reading.open(file.read(), name=name, profile=profile, manifest=manifest)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import locking
 from conformance.format_facts import MAX_SAFE_RUN_ID_CHARS
+from conformance.oracle import tables
 from conformance.oracle.lines import is_manifest
 from conformance.oracle.stream_rules import ToyRules
 from conformance.oracle.writing import RefusedError, Writing, unwrapped
@@ -94,7 +95,7 @@ class Bundles:
         if exist == "fail" or (exist == "append" and profile == "toy/v1"):
             raise RefusedError("the stream holds another run")
         state = self.reading.state(stream)
-        if state == "damaged" or (exist == "resume" and state == "complete"):
+        if state == "damaged" or (exist == "resume" and state == "complete" and not tables.has("1.3")):
             raise RefusedError(f"the stream is {state}")
 
     def demand_profile(self, stream: Stream, profile: str) -> None:

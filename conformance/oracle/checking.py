@@ -84,12 +84,17 @@ class Checking:
         directory: str | None = None,
         sidecars: Mapping[str, bytes | None] | None = None,
         sealing: Sealing | None = None,
+        place: tuple[str | None, str] = (None, ""),
     ) -> dict[str, Any]:
-        """Return the answer of a checker; *directory* is the name of the bundle, *sealing* knows its seal."""
+        """Return the answer of a checker; *directory* is the name of the bundle, *sealing* knows its seal.
+
+        *place* is the path of the bundle and the name of the file in it.
+        """
         if stream.profile is None:
             return self.unknown(stream, sealing)
         found = Findings(stream.profile, directory)
         rules = self.rules_of[stream.profile]()
+        rules.directory, rules.file = place
         records = self.record_rules(stream.profile)
         last, has_return = None, False
         for line in stream.lines:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.oracle import tables
 from conformance.oracle.json_text import Value, token, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_OPEN_REGIONS = 4096
+_RANK = re.compile(r"events(?:\.rank-([1-9][0-9]{0,8}))?\.jsonl(?![\s\S])")
+_HASH = re.compile(r"[0-9a-f]{64}(?![\s\S])")
+_OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|(?![\s\S]))")
 
 Finding = tuple[str, str]
 """A rule and the pointer to its place in the record."""
@@ -54,6 +61,10 @@ class StreamRules:
 
     gap_seen = False
     begun = False
+    directory: str | None = None
+    """Path of the bundle, None if there is none."""
+    file = ""
+    """Name of the stream's file."""
 
     def record(self, seen: Seen) -> Iterator[Finding]:
         """Yield the findings at a record."""
@@ -77,7 +88,23 @@ class StreamRules:
 class ToyRules(StreamRules):
     """The rules of toy/v1."""
 
-    rules = ("start_first", "start_once", "end_last", "time", "steps", "final", "regions", "compare", "error")
+    rules = (
+        "start_first",
+        "start_once",
+        "end_last",
+        "time",
+        "steps",
+        "final",
+        "regions",
+        "compare",
+        "error",
+        "rank",
+        "parent",
+        "path",
+        "rank_of_file",
+        "same_run",
+        "filed",
+    )
 
     def __init__(self) -> None:
         self.start: Seen | None = None
@@ -92,10 +119,17 @@ class ToyRules(StreamRules):
         """Yield the findings at a record."""
         if seen.kind == "run_start" and self.start is None:
             self.start = seen
+        if seen.kind == "run_resume" and self.ended and tables.has("1.3"):
+            self.reopen()
         yield from super().record(seen)
         if seen.kind == "step" and self.phase(seen) == "train":
             self.last_step = seen
         self.ended = self.ended or seen.kind == "run_end"
+
+    def reopen(self) -> None:
+        """Let the run go on after its end."""
+        self.ended = False
+        self.regions_off = False
 
     def forget(self) -> None:
         """Forget steps and regions."""
@@ -117,7 +151,7 @@ class ToyRules(StreamRules):
             yield "run-start-repeated", ""
 
     def end_last(self, _: Seen) -> Iterator[Finding]:
-        """Require that nothing follows run_end."""
+        """Require that nothing follows the end of the run."""
         if self.ended:
             yield "event-after-run-end", ""
 
@@ -207,6 +241,66 @@ class ToyRules(StreamRules):
         """Require an explanation of an error."""
         if seen.kind == "run_end" and seen.text("reason") == "errored" and seen.value.get("error") is None:
             yield "error-not-explained", "/error"
+
+    def rank(self, seen: Seen) -> Iterator[Finding]:
+        """Require that a rank is one of the ranks of the run."""
+        rank, size = seen.integer("rank"), seen.integer("world_size")
+        if tables.has("1.3") and seen.kind == "run_start" and rank is not None and size is not None and rank >= size:
+            yield "rank-beyond-world-size", "/rank"
+
+    def parent(self, seen: Seen) -> Iterator[Finding]:
+        """Require that a run is not its own parent."""
+        parent = seen.field("parent") if seen.kind == "run_start" and tables.has("1.3") else None
+        run_id = parent.get("run_id") if parent else None
+        if run_id is not None and run_id.text == seen.text("run_id"):
+            yield "parent-is-itself", "/parent/run_id"
+
+    def path(self, seen: Seen) -> Iterator[Finding]:
+        """Require that artifacts are in the bundle."""
+        path = seen.text("path") if seen.kind == "artifact" and tables.has("1.3") else None
+        if path is not None and _OUTSIDE.search(path):
+            yield "artifact-outside", "/path"
+
+    def rank_of_name(self) -> int | None:
+        """Return the rank that the name of the file implies, None if it is not in a bundle."""
+        found = _RANK.match(self.file)
+        if self.directory is None or found is None or not tables.has("1.3"):
+            return None
+        return int(found[1] or 0)
+
+    def rank_of_file(self, seen: Seen) -> Iterator[Finding]:
+        """Require that a rank is that of the file's name."""
+        expected, rank = self.rank_of_name(), seen.integer("rank")
+        if seen.kind == "run_start" and expected is not None and rank is not None and rank != expected:
+            yield "rank-mismatch", "/rank"
+
+    def same_run(self, seen: Seen) -> Iterator[Finding]:
+        """Require that a rank is one of the run of rank 0."""
+        run_id = seen.text("run_id") if seen.kind == "run_start" and self.rank_of_name() else None
+        if run_id is not None and self.run_of_rank_0() not in {None, run_id}:
+            yield "rank-of-another-run", "/run_id"
+
+    def run_of_rank_0(self) -> str | None:
+        """Return the run_id in the first record of rank 0, None if it has none."""
+        assert self.directory is not None
+        try:
+            with open(os.path.join(self.directory, "events.jsonl"), encoding="utf-8") as file:
+                first = json.loads(next(line for line in file if line.strip()))
+        except (OSError, ValueError, StopIteration):
+            return None
+        run_id = first.get("run_id") if isinstance(first, dict) and first.get("kind") == "run_start" else None
+        return run_id if isinstance(run_id, str) else None
+
+    def filed(self, seen: Seen) -> Iterator[Finding]:
+        """Require that media are in the bundle."""
+        sha256, media_type = seen.text("sha256"), seen.text("media_type")
+        if seen.kind != "media" or self.directory is None or sha256 is None or media_type is None:
+            return
+        folder = os.path.join(self.directory, "media")
+        path = os.path.join(folder, f"{sha256}.{tables.extension(media_type)}")
+        there = os.path.isfile(path) and not os.path.islink(path) and not os.path.islink(folder)
+        if _HASH.match(sha256) and not there:
+            yield "media-missing", "/sha256"
 
     def end(self) -> Iterator[Finding]:
         """Require that a run_end was written."""

@@ -96,7 +96,10 @@ class Summarizing:
 
     def end(self, records: Sequence[Members]) -> Members:
         """Return the run_end that counts, empty if there is none."""
-        return next((record for record in reversed(records) if record.get("") == "run_end"), {})
+        closing = {"run_end", "run_resume"} if tables.has("1.3") else {"run_end"}
+        frame = (record for record in reversed(records) if record.get("") in closing)
+        last = next(frame, {})
+        return last if last.get("") == "run_end" else {}
 
     def is_step(self, record: Members, phase: str) -> bool:
         """Return whether a record is a step of the run's own phase."""

@@ -83,7 +83,8 @@ def bundle_request(case: Case, role: str, folder: str) -> dict[str, Any]:
         if case.entries:
             raise UntestableError(f"this system cannot create the entries of the case: {error.strerror}") from None
         raise
-    return {"role": role, "directory": directory, **_options(case)}
+    name = {} if case.options.name is None else {"name": case.options.name}
+    return {"role": role, "directory": directory, **name, **_options(case)}
 
 
 def contents(directory: str) -> dict[str, bytes]:
@@ -119,11 +120,18 @@ def change(expected: bytes | None, found: bytes | None) -> str:
     return f"it has {len(found)} bytes, expected {len(expected)}; at byte {at} it has {one}, expected {other}"
 
 
+def is_of_a_rank(case: Case) -> bool:
+    """Return whether *case* is about the stream of a rank in its bundle, which only checkers are asked about."""
+    return case.scope == "bundle" and case.options.name is not None
+
+
 def capabilities(case: Case) -> frozenset[str]:
     """Return the capabilities that readers and checkers need for *case*."""
     found = set()
     if case.scope == "bundle":
         found.add("bundle")
+        if case.options.name is not None:
+            found.add("ranks")
     if case.options.max_line_bytes != MAX_LINE_BYTES:
         found.add("line_limit")
     return frozenset(found)

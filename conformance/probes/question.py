@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import AdapterError
+from conformance.revisions import CURRENT
 
 if TYPE_CHECKING:
     from conformance.cases import Case
@@ -32,10 +33,13 @@ class Stage:
     new_folder: Callable[[], str]
     """Makes an empty folder for this question alone, and returns its path."""
     hello: Mapping[str, Any]
+    revision: str = CURRENT
+    """The revision that the requests are about; an adapter that names its revisions gets it."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to *request*; raise AdapterError, or UntestableError if that is the answer."""
-        answer = self.ask(request)
+        about = {"revision": self.revision} if "revisions" in self.hello else {}
+        answer = self.ask({**request, **about})
         if "untestable" in answer:
             raise UntestableError(answer["untestable"])
         if isinstance(answer.get("error"), str):

@@ -13,6 +13,7 @@ from conformance.probes.expected import (
     capabilities,
     contents,
     file_differences,
+    is_of_a_rank,
     stream_request,
     with_defaults,
 )
@@ -30,7 +31,7 @@ _SHOWN = 5
 
 def questions(case: Case) -> Iterator[Question]:
     """Yield what a reader is asked about *case*."""
-    if case.stream is None or case.follow:
+    if is_of_a_rank(case) or case.stream is None or case.follow:
         return
     needed = capabilities(case)
     for mode in MODES:

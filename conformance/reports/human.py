@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from conformance.baseline import STALE
-from conformance.corpus import revisions
 from conformance.escaping import printable
+from conformance.revisions import named
 from conformance.verdicts import BAD, MEANINGS, VERDICTS
 
 if TYPE_CHECKING:
@@ -112,11 +112,13 @@ def conclusion(run: Run) -> str:
     if not run.is_good:
         bad = sum(tally.counts[verdict] for verdict in BAD) + len(run.stale)
         fact = f"{bad} of {tally.expected} questions failed" if tally.ran else "nothing ran"
-        return f"{name} does not conform: {fact}"
+        rest = tally.expected - tally.ran
+        return f"{name} does not conform: {fact}" + (f"; {rest} were not asked" if tally.ran and rest else "")
     if not run.is_whole:
         return f"{name}: no failure in the selected part of the corpus"
-    profiles = ", ".join(f"{profile} revision {revisions()[profile]}" for profile in run.hello["profiles"])
+    profiles = ", ".join(f"{profile} revision {named(profile, run.revision)}" for profile in run.hello["profiles"])
     known = f"; known failures: {tally.counts['xfail']}" if tally.counts["xfail"] else ""
     known += f"; deviations from SHOULDs: {tally.counts['deviation']}" if tally.counts["deviation"] else ""
     roles = ", ".join(run.roles)
-    return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{known}"
+    limits = "".join(f"; {printable(limit)}" for limit in run.limits())
+    return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{known}{limits}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.probes.question import ROLES
+from conformance.revisions import CURRENT
+from conformance.statements import musts_of
 from conformance.verdicts import Tally
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
     from conformance.baseline import Entry
     from conformance.verdicts import Result
+
+_CAPABILITY = "needs capability "
+_MODE = "needs mode "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,8 @@ class Run:
     """Questions that the selected cases have for the claimed roles."""
     stale: Sequence[Entry] = ()
     """Entries of the baseline that match no question."""
+    revision: str = CURRENT
+    """The revision that was asked about."""
     corpus: str = ""
     """Digest of the corpus."""
     cases: int = 0
@@ -49,6 +56,27 @@ class Run:
         for result in results:
             found.add(result)
         return found
+
+    def limits(self) -> list[str]:
+        """Return what the claim of this run does not cover, in words: modes, capabilities, statements not asked."""
+        left_out = {
+            reason for result in self.results if result.verdict == "not-applicable" for reason in result.reasons
+        }
+        capabilities = sorted(reason.removeprefix(_CAPABILITY) for reason in left_out if reason.startswith(_CAPABILITY))
+        asked = {
+            statement
+            for result in self.results
+            if result.verdict not in {"not-applicable", "untestable"}
+            for statement in (*result.question.case.accepts, *result.question.case.rejects)
+        }
+        unasked = len(musts_of(self.roles) - asked)
+        found = (
+            [f"modes {', '.join(self.hello['modes'])} only"]
+            if any(reason.startswith(_MODE) for reason in left_out)
+            else []
+        )
+        found += [f"without {', '.join(capabilities)}"] if capabilities else []
+        return found + ([f"{unasked} MUSTs of these roles were not asked"] if unasked else [])
 
     @property
     def is_good(self) -> bool:

@@ -103,7 +103,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_selection_by_statement(capsys: pytest.CaptureFixture[str]) -> None:
     """Cases can be selected by the statement that they prove."""
     _, said, _ = shown(capsys, "list", "--select", "proves:writing/resume-refused")
-    assert {"sessions/toy-v1/resumed-complete [writer]", "sessions/toy-v1/resumed-damaged [writer]"} <= set(
+    assert {"sessions/toy-v1/goes-on-after-its-end [writer]", "sessions/toy-v1/resumed-damaged [writer]"} <= set(
         said.splitlines()
     )
 

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from conformance.cases import Case, Finding
-from conformance.comparing import differences, finding_differences, item_differences, value_differences
+from conformance.comparing import (
+    differences,
+    finding_differences,
+    item_differences,
+    record_differences,
+    value_differences,
+)
 
 CASE = Case(
     name="toy-v1/a/b",
@@ -158,3 +164,17 @@ def test_items_as_expected(expected: list[Any], actual: list[Any]) -> None:
 def test_items_that_differ(expected: list[Any], actual: list[Any]) -> None:
     """An item that is missing, surplus, out of order or different is reported."""
     assert item_differences(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("actual", "fact"),
+    [
+        ([1, 2, 9, 3, 4], 'record 2 was not expected: {"int": "9"}'),
+        ([1, 3, 4], 'record 1 is missing: {"int": "2"}'),
+    ],
+)
+def test_one_record_too_many_is_one_difference(actual: list[int], fact: str) -> None:
+    """Lists of records are compared by content: those after a surplus or missing one are not different."""
+    tagged = [{"int": str(number)} for number in actual]
+    expected = [{"int": str(number)} for number in (1, 2, 3, 4)]
+    assert [f"there are {len(actual)} records, expected 4", fact] == list(record_differences(expected, tagged))

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from conformance import frozen
 from conformance.cases import CaseError, Finding
 from conformance.loading import find, load, load_case
+from conformance.revisions import CURRENT, listed
+
+LOCK = Path(__file__).resolve().parents[2] / "schemas/lock.json"
 
 GOOD: dict[str, Any] = {
     "why": "A note.",
@@ -111,3 +115,19 @@ def test_two_streams_are_refused(tmp_path: Path) -> None:
     (folder / "metrics.jsonl").write_bytes(b"")
     with pytest.raises(CaseError, match="must have one stream"):
         load_case(str(folder), str(tmp_path))
+
+
+@pytest.mark.parametrize("revision", [revision for revision in listed() if revision != CURRENT])
+def test_earlier_revisions_ask_what_they_asked(revision: str) -> None:
+    """The list of an earlier revision is the one whose digest is locked, and its cases are those that it lists."""
+    assert json.loads(LOCK.read_bytes())["corpus"][revision] == frozen.digest(revision)
+    assert Path(frozen.path_of(revision)).read_text(encoding="utf-8") == frozen.text(revision)
+
+
+def test_case_is_asked_in_its_revisions_only(tmp_path: Path) -> None:
+    """A case that a later revision added, or whose answer it changed, is not one of the others."""
+    written(tmp_path, {**GOOD, "since": "1.3"}, "a/b/new")
+    written(tmp_path, {**GOOD, "until": "1.2"}, "a/b/old")
+    written(tmp_path, GOOD, "a/b/same")
+    found = {revision: [case.name for case in load(str(tmp_path), revision)] for revision in ("1.2", "1.3")}
+    assert {"1.2": ["a/b/old", "a/b/same"], "1.3": ["a/b/new", "a/b/same"]} == found

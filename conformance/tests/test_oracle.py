@@ -23,6 +23,7 @@ from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
 from conformance.probes.question import ROLES, Question, Stage
 from conformance.registry import ROOT
+from conformance.revisions import listed
 from conformance.session_cases import SESSIONS, load
 
 # Observable statements without a mutant, each with the reason.
@@ -132,7 +133,7 @@ def test_nothing_here_imports_an_implementation() -> None:
 
 def test_sessions_are_well_formed() -> None:
     """Every session can be loaded, has a reason, proves a statement and has a unique name."""
-    sessions = list(load())
+    sessions = {session.name: session for revision in listed() for session in load(revision=revision)}.values()
     assert len(sessions) == sum("session.json" in files for _, _, files in os.walk(SESSIONS))
     assert [] == [session.name for session in sessions if not session.why.endswith(".")]
     assert [] == [session.name for session in sessions if not (*session.accepts, *session.rejects)]

@@ -12,10 +12,14 @@ import pytest
 from conformance.adapters import Adapter
 from conformance.corpus import questions_of, selected
 from conformance.locks.streams import make, request
+from conformance.oracle import tables
 from conformance.registry import ROOT
+from conformance.revisions import CURRENT
 from conformance.running import run
 
 SOURCES = Path(ROOT, "conformance/outsider")
+REVISION = "1.2"
+"""The revision that the emitter was written for."""
 SOME = ["toy-v1/canonical", "metrics-v1/canonical", "kaun-v1/canonical", "toy-v1/out-of-range", "sessions"]
 
 pytestmark = [
@@ -42,8 +46,12 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Adapter:
 
 def test_part_of_the_corpus(adapter: Adapter) -> None:
     """Canonical bytes, refusals and sessions are as the corpus has them."""
-    questions = questions_of(selected(SOME), adapter.hello["roles"])
-    results = run(adapter, questions)
+    tables.follow(REVISION)
+    try:
+        questions = questions_of(selected(SOME, revision=REVISION), adapter.hello["roles"])
+        results = run(adapter, questions, revision=REVISION)
+    finally:
+        tables.follow(CURRENT)
     assert [] == [(result.question.name, result.reasons) for result in results if result.verdict != "pass"]
     assert len(questions) > 100
 

@@ -11,13 +11,15 @@ import pytest
 
 from conformance import baseline, statements
 from conformance.baseline import BaselineError, Entry
-from conformance.corpus import questions_of, revisions, selected
+from conformance.corpus import questions_of, selected
 from conformance.escaping import markdown, markup, printable
 from conformance.probes.expected import file_differences
 from conformance.probes.question import Question
 from conformance.reports import human, machine
 from conformance.reports.matrix import badge_json, badge_svg, matrix
 from conformance.reports.run import Run
+from conformance.revisions import newest
+from conformance.statements import musts_of
 from conformance.verdicts import VERDICTS, Result, Tally, Verdict
 
 HELLO = {"name": "x", "version": "1", "language": "C", "roles": ["checker"], "profiles": ["toy/v1"]}
@@ -167,12 +169,31 @@ def test_counts_are_always_shown(questions: list[Question]) -> None:
 
 
 def test_claim(questions: list[Question]) -> None:
-    """A good run of everything ends in a claim with roles, profiles, revisions and the version of the corpus."""
+    """A good run of everything ends in a claim with roles, profiles, revisions, the corpus, and its limits."""
+    unasked = len(musts_of(["checker"]) - {*questions[0].case.accepts, *questions[0].case.rejects})
     claim = human.conclusion(made(questions, "pass"))
-    assert f"x 1 (C) conforms as checker; toy/v1 revision {revisions()['toy/v1']}; corpus abc of 9 cases" == claim
+    assert unasked > 0
+    assert (
+        f"x 1 (C) conforms as checker; toy/v1 revision {newest()['toy/v1']}; corpus abc of 9 cases; "
+        f"{unasked} MUSTs of these roles were not asked"
+    ) == claim
 
 
-@pytest.mark.parametrize(("verdict", "message"), [("pass", "checker"), ("fail", "does not conform")])
+def test_claim_names_what_the_hello_leaves_out(questions: list[Question]) -> None:
+    """Modes and capabilities that an implementation lacks are in its claim."""
+    left_out = [
+        Result(question=question, verdict="not-applicable", reasons=(f"needs {what}",))
+        for question, what in zip(
+            questions[1:], ("mode salvage", "capability session", "capability bundle"), strict=False
+        )
+    ]
+    good = Result(question=questions[0], verdict="pass")
+    hello = HELLO | {"modes": ["tail", "strict"]}
+    run = Run(hello=hello, results=[good, *left_out], required=4, corpus="abc", cases=9)
+    assert "; modes tail, strict only; without bundle, session; " in human.conclusion(run)
+
+
+@pytest.mark.parametrize(("verdict", "message"), [("pass", "checker (with limits)"), ("fail", "does not conform")])
 def test_badge(questions: list[Question], verdict: Verdict, message: str) -> None:
     """A badge names the proven roles, and is green only if everything passed."""
     run = made(questions, verdict)
@@ -190,7 +211,7 @@ def test_deviation_does_not_deny_conformance(questions: list[Question]) -> None:
     """A run with a deviation conforms; the report lists it, and the claim counts it."""
     run = made(questions, "pass", "deviation")
     assert run.is_good
-    assert human.conclusion(run).endswith("; deviations from SHOULDs: 1")
+    assert "; deviations from SHOULDs: 1;" in human.conclusion(run)
     assert [f"DEVIATION {questions[1].name}"] == [line for line in human.lines(run) if line.startswith("DEVIATION")]
 
 

@@ -247,3 +247,23 @@ def test_transcript(tmp_path: Path, questions: list[Question]) -> None:
     lines = path.read_text().splitlines()
     assert 3 == sum('"to"' in line for line in lines)
     assert 4 == sum('"from"' in line for line in lines)  # the hello and three answers
+
+
+@pytest.mark.parametrize("answers_first", [False, True])
+def test_no_crash_goes_unreported(tmp_path: Path, answers_first: bool) -> None:
+    """An adapter that crashes at every ninth request, whatever it asks, has an error for each crash."""
+    questions = questions_of(selected(["toy-v1/*"]), ["checker"])[:60]
+    say = "say({'id': request['id'], **oracle.answer(request)})"
+    crashes = tmp_path / "crashes"
+    body = f"""
+import signal
+for number, request in enumerate(ask(), 1):
+    if number % 9 == 0:
+        {say if answers_first else "pass"}
+        open({str(crashes)!r}, 'a').write('x')
+        os.kill(os.getpid(), signal.SIGSEGV)
+    {say}
+"""
+    errors = [result for result in asked(program(tmp_path, body), questions) if result.verdict == "error"]
+    assert len(crashes.read_text()) == len(errors) >= 5
+    assert all("signal 11" in result.reasons[0] for result in errors)

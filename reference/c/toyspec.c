@@ -1249,7 +1249,7 @@ static bool number_of(const struct toyspec_value *record, const char *key, doubl
 const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspec_value *record) {
     if (record->type != TOYSPEC_OBJECT) return "a record is an object";
     bool start = is_kind(record, "run_start");
-    if (sequence->ended) return "the run has ended";
+    if (sequence->ended && !is_kind(record, "run_resume")) return "the run has ended; it goes on with run_resume";
     if (!sequence->started && !start) return "the first record is a run_start";
     if (sequence->started && start) return "the run has started";
     if (sequence->resumes && !is_kind(record, "run_resume")) return "the first record after resuming must be run_resume";
@@ -1283,7 +1283,7 @@ void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value 
     if (is_kind(record, "run_start") && !sequence->started) sequence->run_phase = phase_number(toyspec_get(record, "phase"));
     if (is_kind(record, "run_end")) sequence->ended = true;
     if (is_kind(record, "run_resume")) {
-        sequence->resumes = false;
+        sequence->resumes = sequence->ended = false;
         memset(sequence->has_base, 0, sizeof sequence->has_base);
         sequence->has_base[1] = integer_of(record, "from_step", &sequence->bases[1]);
     }
@@ -1439,6 +1439,11 @@ static void take_toy(struct views *v, const struct kind *kind, const struct toys
     struct event event = {.phase = phase_number(toyspec_get(record, "phase")), .is_step = strcmp(kind->name, "step") == 0};
     event.has_time = valid_number(v, kind, record, "t", &event.time);
     event.resumes = strcmp(kind->name, "run_resume") == 0;
+    if (event.resumes) {
+        /* The run goes on after its end. */
+        keep_string(v, &v->reason, NULL);
+        v->has_final = false;
+    }
     const struct toyspec_value *number = valid(v, kind, record, event.resumes ? "from_step" : "step");
     if (strcmp(kind->name, "run_start") == 0) {
         take_start(v, kind, record);
@@ -1764,7 +1769,7 @@ const char *toyspec_summarize_file(const char *path, const struct toyspec_option
 
 /* ---- Files that a writer opens, moves and locks. Functions return 0, an errno, or one of the following. ---- */
 
-enum { HELD = -1, IRREGULAR = -2, NO_MEMORY = -3, EXISTS = -4, COMPLETE = -5, DAMAGED = -6, OTHER_PROFILE = -7, FOREIGN = -8 };
+enum { HELD = -1, IRREGULAR = -2, NO_MEMORY = -3, EXISTS = -4, DAMAGED = -6, OTHER_PROFILE = -7, FOREIGN = -8 };
 
 /* The file at a path may be replaced between opening and locking it; this often is not an accident. */
 enum { OPEN_ATTEMPTS = 100, ROOM = 1 << 16 };
@@ -1776,7 +1781,6 @@ static const char *reason_of(int code) {
     case IRREGULAR: return "the path must name a regular file, not a directory, pipe or device";
     case NO_MEMORY: return "out of memory";
     case EXISTS: return "the stream exists";
-    case COMPLETE: return "the stream is complete";
     case DAMAGED: return "the stream is damaged";
     case OTHER_PROFILE: return "the stream is not of the profile of the writer";
     case FOREIGN: return "another process writes the file";
@@ -2165,7 +2169,7 @@ static int learn(struct toyspec_writer *w, struct toyspec_report *report) {
     if (reason) return *reason ? EIO : NO_MEMORY;
     if (strcmp(report->state, "damaged") == 0) return DAMAGED;
     if (report->records && (!report->profile || strcmp(report->profile, w->profile->name) != 0)) return OTHER_PROFILE;
-    return is_toy(w) && w->sequence.ended ? COMPLETE : 0; /* a fragment after run_end does not make it go on */
+    return 0;
 }
 
 /* Learns where the stream ends, or says why it cannot be written to. */
@@ -2180,6 +2184,7 @@ static int reopen(struct toyspec_writer *w, enum toyspec_exist exist) {
     w->fragment = report->fragment;
     free(report);
     w->sequence.resumes = w->sequence.started;
+    w->sequence.ended = false; /* a run may go on after its end */
     /* t goes on from the last t in the stream. One that no clock reaches stays the smallest that is written. */
     double last = is_toy(w) && fabs(w->sequence.last) < 1e12 ? w->sequence.last : 0;
     w->start.tv_sec -= (time_t)last;

@@ -7,11 +7,14 @@ static const char *const values_3[] = {"train", "eval", "decode", "serve", NULL}
 static const struct field fields_toy_v1_run_start_host[] = {
     {.name = "name", .form = STRING},
     {.name = "os", .form = STRING},
-    {.name = "arch", .form = STRING}};
+    {.name = "arch", .form = STRING},
+    {.name = "cpus", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "memory_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_run_start_backend[] = {
     {.name = "kind", .form = STRING, .required = true},
     {.name = "device", .form = STRING},
-    {.name = "compute", .form = STRING}};
+    {.name = "compute", .form = STRING},
+    {.name = "count", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_run_start_git[] = {
     {.name = "sha", .form = STRING, .required = true},
     {.name = "branch", .form = STRING},
@@ -36,11 +39,28 @@ static const struct field fields_toy_v1_run_start_model[] = {
     {.name = "swa_window", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "image_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "patch_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+    {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "shape", .form = STRING}};
 static const struct field fields_toy_v1_run_start_tags[] = {
     {.name = "", .form = STRING}};
 static const struct field fields_toy_v1_run_start_argv[] = {
     {.name = "", .form = STRING}};
+static const struct field fields_toy_v1_run_start_parent[] = {
+    {.name = "run_id", .form = STRING, .required = true, .characters = &characters_2},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "path", .form = STRING}};
+static const struct field fields_toy_v1_run_start_data_inner[] = {
+    {.name = "name", .form = STRING, .required = true},
+    {.name = "uri", .form = STRING},
+    {.name = "version", .form = STRING},
+    {.name = "sha256", .form = STRING},
+    {.name = "rows", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_run_start_data[] = {
+    {.name = "", .form = OBJECT, .inner = fields_toy_v1_run_start_data_inner, .count = 5}};
+static const struct field fields_toy_v1_run_start_cost[] = {
+    {.name = "total_params", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "active_params", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "flops_per_token", .form = NUMBER, .nullable = true}};
 static const struct field fields_toy_v1_run_start[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_0},
     {.name = "schema", .form = STRING, .values = values_1},
@@ -49,10 +69,10 @@ static const struct field fields_toy_v1_run_start[] = {
     {.name = "run_id", .form = STRING, .required = true, .characters = &characters_2},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "host", .form = OBJECT, .inner = fields_toy_v1_run_start_host, .count = 3},
-    {.name = "backend", .form = OBJECT, .inner = fields_toy_v1_run_start_backend, .count = 3},
+    {.name = "host", .form = OBJECT, .inner = fields_toy_v1_run_start_host, .count = 5},
+    {.name = "backend", .form = OBJECT, .inner = fields_toy_v1_run_start_backend, .count = 4},
     {.name = "git", .form = OBJECT, .inner = fields_toy_v1_run_start_git, .count = 4},
-    {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 18},
+    {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 19},
     {.name = "config", .form = OPEN_MAP},
     {.name = "compare_to", .form = STRING, .characters = &characters_2},
     {.name = "name", .form = STRING},
@@ -60,10 +80,20 @@ static const struct field fields_toy_v1_run_start[] = {
     {.name = "tags", .form = ARRAY, .inner = fields_toy_v1_run_start_tags, .count = 1},
     {.name = "notes", .form = STRING},
     {.name = "argv", .form = ARRAY, .inner = fields_toy_v1_run_start_argv, .count = 1},
-    {.name = "packages", .form = OPEN_MAP}};
+    {.name = "packages", .form = OPEN_MAP},
+    {.name = "rank", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "world_size", .form = INTEGER, .limited = true, .least = 1, .greatest = INFINITY},
+    {.name = "parent", .form = OBJECT, .inner = fields_toy_v1_run_start_parent, .count = 3},
+    {.name = "data", .form = ARRAY, .inner = fields_toy_v1_run_start_data, .count = 1},
+    {.name = "cost", .form = OBJECT, .inner = fields_toy_v1_run_start_cost, .count = 3},
+    {.name = "franken", .form = OPEN_MAP},
+    {.name = "franken_moe", .form = OPEN_MAP}};
 static const char *const values_5[] = {"step", NULL};
 static const struct field fields_toy_v1_step_extra[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
+static const char *const values_6[] = {"nan", "inf", "-inf", NULL};
+static const struct field fields_toy_v1_step_nonfinite[] = {
+    {.name = "", .form = STRING, .values = values_6}};
 static const struct field fields_toy_v1_step[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_5},
     {.name = "phase", .form = STRING, .values = values_3},
@@ -78,8 +108,10 @@ static const struct field fields_toy_v1_step[] = {
     {.name = "wall_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "token_id", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "logprob", .form = NUMBER, .nullable = true},
-    {.name = "extra", .form = MAP, .inner = fields_toy_v1_step_extra, .count = 1}};
-static const char *const values_6[] = {"tap", NULL};
+    {.name = "extra", .form = MAP, .inner = fields_toy_v1_step_extra, .count = 1},
+    {.name = "mtp_loss", .form = NUMBER, .nullable = true},
+    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_step_nonfinite, .count = 1}};
+static const char *const values_7[] = {"tap", NULL};
 static const struct field fields_toy_v1_tap_shape[] = {
     {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_tap_per_head_l2[] = {
@@ -91,7 +123,7 @@ static const struct field fields_toy_v1_tap_gram_inner[] = {
 static const struct field fields_toy_v1_tap_gram[] = {
     {.name = "", .form = ARRAY, .inner = fields_toy_v1_tap_gram_inner, .count = 1}};
 static const struct field fields_toy_v1_tap[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_6},
+    {.name = "kind", .form = STRING, .required = true, .values = values_7},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
@@ -110,7 +142,7 @@ static const struct field fields_toy_v1_tap[] = {
     {.name = "per_head_l2", .form = ARRAY, .inner = fields_toy_v1_tap_per_head_l2, .count = 1},
     {.name = "histogram", .form = ARRAY, .inner = fields_toy_v1_tap_histogram, .count = 1, .items = 32},
     {.name = "gram", .form = ARRAY, .inner = fields_toy_v1_tap_gram, .count = 1}};
-static const char *const values_7[] = {"grad", NULL};
+static const char *const values_8[] = {"grad", NULL};
 static const struct field fields_toy_v1_grad_shape[] = {
     {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_grad_per_head_l2[] = {
@@ -122,7 +154,7 @@ static const struct field fields_toy_v1_grad_gram_inner[] = {
 static const struct field fields_toy_v1_grad_gram[] = {
     {.name = "", .form = ARRAY, .inner = fields_toy_v1_grad_gram_inner, .count = 1}};
 static const struct field fields_toy_v1_grad[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_7},
+    {.name = "kind", .form = STRING, .required = true, .values = values_8},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
@@ -139,19 +171,19 @@ static const struct field fields_toy_v1_grad[] = {
     {.name = "per_head_l2", .form = ARRAY, .inner = fields_toy_v1_grad_per_head_l2, .count = 1},
     {.name = "histogram", .form = ARRAY, .inner = fields_toy_v1_grad_histogram, .count = 1, .items = 32},
     {.name = "gram", .form = ARRAY, .inner = fields_toy_v1_grad_gram, .count = 1}};
-static const char *const values_8[] = {"op_timing", NULL};
+static const char *const values_9[] = {"op_timing", NULL};
 static const struct field fields_toy_v1_op_timing_buckets[] = {
     {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_op_timing[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_8},
+    {.name = "kind", .form = STRING, .required = true, .values = values_9},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "buckets", .form = MAP, .required = true, .inner = fields_toy_v1_op_timing_buckets, .count = 1},
     {.name = "compute_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_9[] = {"drift", NULL};
+static const char *const values_10[] = {"drift", NULL};
 static const struct field fields_toy_v1_drift[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_9},
+    {.name = "kind", .form = STRING, .required = true, .values = values_10},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
@@ -161,17 +193,34 @@ static const struct field fields_toy_v1_drift[] = {
     {.name = "head", .form = INTEGER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "token_id", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "freq", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_10[] = {"sample", NULL};
+static const char *const values_11[] = {"sample", NULL};
+static const struct field fields_toy_v1_sample_messages_inner[] = {
+    {.name = "role", .form = STRING, .required = true},
+    {.name = "content", .form = STRING, .required = true}};
+static const struct field fields_toy_v1_sample_messages[] = {
+    {.name = "", .form = OBJECT, .inner = fields_toy_v1_sample_messages_inner, .count = 2}};
+static const struct field fields_toy_v1_sample_rewards[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
 static const struct field fields_toy_v1_sample[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_10},
+    {.name = "kind", .form = STRING, .required = true, .values = values_11},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "prompt", .form = STRING, .required = true},
-    {.name = "text", .form = STRING, .required = true}};
-static const char *const values_11[] = {"eval", NULL};
+    {.name = "text", .form = STRING, .required = true},
+    {.name = "id", .form = STRING},
+    {.name = "group", .form = STRING},
+    {.name = "messages", .form = ARRAY, .inner = fields_toy_v1_sample_messages, .count = 1},
+    {.name = "reward", .form = NUMBER, .nullable = true},
+    {.name = "rewards", .form = MAP, .inner = fields_toy_v1_sample_rewards, .count = 1},
+    {.name = "advantage", .form = NUMBER, .nullable = true},
+    {.name = "tokens", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "truncated", .form = BOOLEAN}};
+static const char *const values_12[] = {"eval", NULL};
+static const struct field fields_toy_v1_eval_nonfinite[] = {
+    {.name = "", .form = STRING, .values = values_6}};
 static const struct field fields_toy_v1_eval[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_11},
+    {.name = "kind", .form = STRING, .required = true, .values = values_12},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
@@ -179,41 +228,54 @@ static const struct field fields_toy_v1_eval[] = {
     {.name = "loss", .form = NUMBER, .nullable = true},
     {.name = "ppl", .form = NUMBER, .nullable = true},
     {.name = "samples", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "extra", .form = OPEN_MAP}};
-static const char *const values_12[] = {"compare", NULL};
-static const char *const values_13[] = {"ahead", "behind", "par", "abort", NULL};
+    {.name = "extra", .form = OPEN_MAP},
+    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_eval_nonfinite, .count = 1}};
+static const char *const values_13[] = {"compare", NULL};
+static const char *const values_14[] = {"ahead", "behind", "par", "abort", NULL};
 static const struct field fields_toy_v1_compare[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_12},
+    {.name = "kind", .form = STRING, .required = true, .values = values_13},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "baseline_run_id", .form = STRING, .required = true, .characters = &characters_2},
-    {.name = "verdict", .form = STRING, .required = true, .values = values_13},
+    {.name = "verdict", .form = STRING, .required = true, .values = values_14},
     {.name = "loss_delta", .form = NUMBER, .nullable = true},
     {.name = "ppl_ratio", .form = NUMBER, .nullable = true}};
-static const char *const values_14[] = {"region_enter", NULL};
+static const char *const values_15[] = {"region_enter", NULL};
 static const struct field fields_toy_v1_region_enter[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_14},
-    {.name = "phase", .form = STRING, .values = values_3},
-    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "region", .form = STRING, .required = true}};
-static const char *const values_15[] = {"region_exit", NULL};
-static const struct field fields_toy_v1_region_exit[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_15},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "region", .form = STRING, .required = true}};
-static const char *const values_16[] = {"note", NULL};
-static const struct field fields_toy_v1_note[] = {
+static const char *const values_16[] = {"region_exit", NULL};
+static const struct field fields_toy_v1_region_exit[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_16},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "text", .form = STRING, .required = true}};
-static const char *const values_17[] = {"run_end", NULL};
-static const char *const values_18[] = {"completed", "interrupted", "aborted", "errored", NULL};
+    {.name = "region", .form = STRING, .required = true}};
+static const char *const values_17[] = {"note", NULL};
+static const char *const values_18[] = {"human", "agent", "program", NULL};
+static const struct field fields_toy_v1_note_by[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_18},
+    {.name = "name", .form = STRING}};
+static const struct field fields_toy_v1_note_left_out[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_note_dropped[] = {
+    {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_note[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_17},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "text", .form = STRING, .required = true},
+    {.name = "topic", .form = STRING},
+    {.name = "by", .form = OBJECT, .inner = fields_toy_v1_note_by, .count = 2},
+    {.name = "left_out", .form = MAP, .inner = fields_toy_v1_note_left_out, .count = 1},
+    {.name = "dropped", .form = MAP, .inner = fields_toy_v1_note_dropped, .count = 1}};
+static const char *const values_19[] = {"run_end", NULL};
+static const char *const values_20[] = {"completed", "interrupted", "aborted", "errored", NULL};
 static const struct field fields_toy_v1_run_end_quality_gate[] = {
     {.name = "passed", .form = BOOLEAN},
     {.name = "name", .form = STRING},
@@ -221,32 +283,42 @@ static const struct field fields_toy_v1_run_end_quality_gate[] = {
     {.name = "value", .form = NUMBER, .nullable = true},
     {.name = "threshold", .form = NUMBER},
     {.name = "status", .form = STRING}};
+static const struct field fields_toy_v1_run_end_stats[] = {
+    {.name = "requests", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "tokens_out", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "errors", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_run_end[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_17},
+    {.name = "kind", .form = STRING, .required = true, .values = values_19},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "ended_at", .form = STRING, .date_time = true},
-    {.name = "reason", .form = STRING, .required = true, .values = values_18},
+    {.name = "reason", .form = STRING, .required = true, .values = values_20},
     {.name = "final_step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "final_loss", .form = NUMBER, .nullable = true},
     {.name = "exit_code", .form = INTEGER, .limited = true, .least = 0, .greatest = 255},
     {.name = "error", .form = STRING},
-    {.name = "quality_gate", .form = OBJECT, .inner = fields_toy_v1_run_end_quality_gate, .count = 6}};
-static const char *const values_19[] = {"run_resume", NULL};
+    {.name = "quality_gate", .form = OBJECT, .inner = fields_toy_v1_run_end_quality_gate, .count = 6},
+    {.name = "final_mtp_loss", .form = NUMBER, .nullable = true},
+    {.name = "mtp_sig", .form = NUMBER, .nullable = true},
+    {.name = "stats", .form = OBJECT, .inner = fields_toy_v1_run_end_stats, .count = 3},
+    {.name = "energy_joules", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_21[] = {"run_resume", NULL};
 static const struct field fields_toy_v1_run_resume[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_19},
+    {.name = "kind", .form = STRING, .required = true, .values = values_21},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "from_step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "resumed_at", .form = STRING, .date_time = true},
-    {.name = "reason", .form = STRING}};
-static const char *const values_20[] = {"system", NULL};
+    {.name = "reason", .form = STRING},
+    {.name = "config", .form = OPEN_MAP},
+    {.name = "world_size", .form = INTEGER, .limited = true, .least = 1, .greatest = INFINITY}};
+static const char *const values_22[] = {"system", NULL};
 static const struct field fields_toy_v1_system_extra[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
 static const struct field fields_toy_v1_system[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_20},
+    {.name = "kind", .form = STRING, .required = true, .values = values_22},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
@@ -254,30 +326,36 @@ static const struct field fields_toy_v1_system[] = {
     {.name = "memory_limit_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "data_wait_us", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "extra", .form = MAP, .inner = fields_toy_v1_system_extra, .count = 1}};
-static const char *const values_21[] = {"scalars", NULL};
+static const char *const values_23[] = {"scalars", NULL};
 static const struct field fields_toy_v1_scalars_values[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_scalars_texts[] = {
+    {.name = "", .form = STRING}};
+static const struct field fields_toy_v1_scalars_nonfinite[] = {
+    {.name = "", .form = STRING, .values = values_6}};
 static const struct field fields_toy_v1_scalars[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_21},
+    {.name = "kind", .form = STRING, .required = true, .values = values_23},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "epoch", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "values", .form = MAP, .required = true, .inner = fields_toy_v1_scalars_values, .count = 1}};
-static const char *const values_22[] = {"define", NULL};
-static const char *const values_23[] = {"min", "max", "none", NULL};
+    {.name = "values", .form = MAP, .required = true, .inner = fields_toy_v1_scalars_values, .count = 1},
+    {.name = "texts", .form = MAP, .inner = fields_toy_v1_scalars_texts, .count = 1},
+    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_scalars_nonfinite, .count = 1}};
+static const char *const values_24[] = {"define", NULL};
+static const char *const values_25[] = {"min", "max", "none", NULL};
 static const struct field fields_toy_v1_define[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_22},
+    {.name = "kind", .form = STRING, .required = true, .values = values_24},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "name", .form = STRING, .required = true},
-    {.name = "goal", .form = STRING, .values = values_23},
+    {.name = "goal", .form = STRING, .values = values_25},
     {.name = "unit", .form = STRING},
     {.name = "description", .form = STRING},
     {.name = "step_name", .form = STRING}};
-static const char *const values_24[] = {"artifact", NULL};
+static const char *const values_26[] = {"artifact", NULL};
 static const struct field fields_toy_v1_artifact[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_24},
+    {.name = "kind", .form = STRING, .required = true, .values = values_26},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
@@ -286,26 +364,119 @@ static const struct field fields_toy_v1_artifact[] = {
     {.name = "size_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "sha256", .form = STRING},
     {.name = "media_type", .form = STRING}};
+static const char *const values_27[] = {"media", NULL};
+static const struct field fields_toy_v1_media[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_27},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "name", .form = STRING, .required = true},
+    {.name = "media_type", .form = STRING, .required = true},
+    {.name = "sha256", .form = STRING, .required = true},
+    {.name = "index", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "caption", .form = STRING},
+    {.name = "size_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "width", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "height", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "seconds", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_28[] = {"histogram", NULL};
+static const struct field fields_toy_v1_histogram_edges[] = {
+    {.name = "", .form = NUMBER}};
+static const struct field fields_toy_v1_histogram_counts[] = {
+    {.name = "", .form = NUMBER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const struct field fields_toy_v1_histogram[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_28},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "name", .form = STRING, .required = true},
+    {.name = "edges", .form = ARRAY, .required = true, .inner = fields_toy_v1_histogram_edges, .count = 1},
+    {.name = "counts", .form = ARRAY, .required = true, .inner = fields_toy_v1_histogram_counts, .count = 1}};
+static const char *const values_29[] = {"alert", NULL};
+static const char *const values_30[] = {"info", "warning", "error", NULL};
+static const struct field fields_toy_v1_alert[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_29},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "rule", .form = STRING, .required = true},
+    {.name = "level", .form = STRING, .required = true, .values = values_30},
+    {.name = "text", .form = STRING, .required = true},
+    {.name = "metric", .form = STRING},
+    {.name = "value", .form = NUMBER, .nullable = true},
+    {.name = "threshold", .form = NUMBER},
+    {.name = "rank", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
+static const char *const values_31[] = {"reference", NULL};
+static const struct field fields_toy_v1_reference[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_31},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "uri", .form = STRING, .required = true},
+    {.name = "role", .form = STRING},
+    {.name = "size_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "sha256", .form = STRING}};
+static const char *const values_32[] = {"align", NULL};
+static const struct field fields_toy_v1_align[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_32},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "li", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "wi", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "w", .form = STRING},
+    {.name = "wname", .form = STRING},
+    {.name = "cos", .form = NUMBER, .required = true, .nullable = true, .limited = true, .least = -1.001, .greatest = 1.001},
+    {.name = "dfa_norm", .form = NUMBER, .nullable = true},
+    {.name = "bp_norm", .form = NUMBER, .nullable = true}};
+static const char *const values_33[] = {"mask", NULL};
+static const struct field fields_toy_v1_mask[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_33},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "li", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "wi", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "density", .form = NUMBER, .required = true, .nullable = true, .limited = true, .least = 0, .greatest = 1}};
+static const char *const values_34[] = {"route", NULL};
+static const struct field fields_toy_v1_route_shares[] = {
+    {.name = "", .form = NUMBER, .nullable = true}};
+static const struct field fields_toy_v1_route[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_34},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "li", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "shares", .form = ARRAY, .required = true, .inner = fields_toy_v1_route_shares, .count = 1},
+    {.name = "g0_mean", .form = NUMBER, .nullable = true},
+    {.name = "aux", .form = NUMBER, .nullable = true}};
 static const struct kind kinds_toy_v1[] = {
-    {"run_start", true, fields_toy_v1_run_start, 19},
-    {"step", true, fields_toy_v1_step, 14},
+    {"run_start", true, fields_toy_v1_run_start, 26},
+    {"step", true, fields_toy_v1_step, 16},
     {"tap", true, fields_toy_v1_tap, 19},
     {"grad", true, fields_toy_v1_grad, 17},
     {"op_timing", true, fields_toy_v1_op_timing, 6},
     {"drift", true, fields_toy_v1_drift, 10},
-    {"sample", true, fields_toy_v1_sample, 6},
-    {"eval", true, fields_toy_v1_eval, 9},
+    {"sample", true, fields_toy_v1_sample, 14},
+    {"eval", true, fields_toy_v1_eval, 10},
     {"compare", true, fields_toy_v1_compare, 8},
     {"region_enter", true, fields_toy_v1_region_enter, 5},
     {"region_exit", true, fields_toy_v1_region_exit, 5},
-    {"note", true, fields_toy_v1_note, 5},
-    {"run_end", true, fields_toy_v1_run_end, 11},
-    {"run_resume", true, fields_toy_v1_run_resume, 7},
+    {"note", true, fields_toy_v1_note, 9},
+    {"run_end", true, fields_toy_v1_run_end, 15},
+    {"run_resume", true, fields_toy_v1_run_resume, 9},
     {"system", true, fields_toy_v1_system, 8},
-    {"scalars", true, fields_toy_v1_scalars, 6},
+    {"scalars", true, fields_toy_v1_scalars, 8},
     {"define", true, fields_toy_v1_define, 8},
-    {"artifact", true, fields_toy_v1_artifact, 9}};
-#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 18}
+    {"artifact", true, fields_toy_v1_artifact, 9},
+    {"media", true, fields_toy_v1_media, 13},
+    {"histogram", true, fields_toy_v1_histogram, 7},
+    {"alert", true, fields_toy_v1_alert, 11},
+    {"reference", true, fields_toy_v1_reference, 8},
+    {"align", true, fields_toy_v1_align, 11},
+    {"mask", true, fields_toy_v1_mask, 7},
+    {"route", true, fields_toy_v1_route, 8}};
+#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 25}
 static const struct field fields_metrics_v1_entry_extra[] = {
     {.name = "", .form = BINARY32, .nullable = true}};
 static const struct field fields_metrics_v1_entry[] = {
@@ -328,9 +499,9 @@ static const struct field fields_kaun_v1_run[] = {
     {.name = "experiment", .form = STRING},
     {.name = "config", .form = OPEN_MAP},
     {.name = "total_epochs", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_25[] = {"scalar", NULL};
+static const char *const values_35[] = {"scalar", NULL};
 static const struct field fields_kaun_v1_scalar[] = {
-    {.name = "type", .form = STRING, .required = true, .values = values_25},
+    {.name = "type", .form = STRING, .required = true, .values = values_35},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "wall_time", .form = NUMBER},
     {.name = "tag", .form = STRING, .required = true},

@@ -17,12 +17,23 @@ from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.originals import originals_page
 from codegen.python_types import strict_module, types_module
+from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rule_texts import rule_texts_module
+from codegen.runs import runs_module, viewer_runs
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
-from codegen.tables import dialects_module, fields_module, limits_module, looks_module, rules_module, streams_module
+from codegen.tables import (
+    dialects_module,
+    fields_module,
+    limits_module,
+    looks_module,
+    media_module,
+    redaction_module,
+    rules_module,
+    streams_module,
+)
 from codegen.typescript_tables import typescript_tables
 from codegen.viewer_dialects import viewer_dialects
 
@@ -37,12 +48,16 @@ def outputs() -> dict[str, str]:
     made: dict[str, str] = {}
     modules: dict[str, Callable[[], str]] = {
         "limits": limits_module,
+        "redaction": redaction_module,
         "messages": python_messages,
         "looks": looks_module,
+        "media": media_module,
         "dialects": dialects_module,
         "rules": rules_module,
         "streams": streams_module,
         "fields": fields_module,
+        "records": records_module,
+        "runs": runs_module,
     }
     for name, make in modules.items():
         made[f"{_PACKAGE}/{name}.py"] = make()
@@ -61,6 +76,8 @@ def outputs() -> dict[str, str]:
     made["reference/typescript/src/tables.ts"] = typescript_tables()
     made["reference/typescript/src/messages.ts"] = typescript_messages()
     made["reference/viewer/src/dialects/tables.ts"] = viewer_dialects()
+    made["reference/viewer/src/generated/records.ts"] = viewer_records()
+    made["reference/viewer/src/generated/runs.ts"] = viewer_runs()
     made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | navigation(sources.ROOT) | reference_pages() | originals_page()

@@ -15,6 +15,8 @@ from codegen.bundling import bundle
 
 _FIRST = "1.0"
 _PROSE = {"title", "description", "$comment", "x-since"}
+# Which metric a number belongs to is not a condition on the record.
+_NAMING = "x-thing"
 
 Schema = dict[str, Any]
 
@@ -28,7 +30,7 @@ def revisions(profile: str) -> list[str]:
 def digest(profile: str, revision: str) -> str:
     """Return the SHA-256 of what *revision* of *profile* asserts, as hexadecimal digits."""
     projected = _projected(bundle(profile)["$defs"], _number(revision))
-    rules = sources.stream(profile)
+    rules = _projected(sources.stream(profile), _number(revision))
     text = json.dumps([projected, rules], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -40,7 +42,13 @@ def lock_text() -> str:
         for profile in sources.PROFILES
     }
     comment = "SHA-256 of what each revision asserts; `python -m codegen --lock` writes it, once for each release."
-    return json.dumps({"$comment": comment, "digests": digests}, indent=2) + "\n"
+    return json.dumps({"$comment": comment, "digests": digests, "corpus": _corpus()}, indent=2) + "\n"
+
+
+def _corpus() -> dict[str, str]:
+    """Return the digest of the list of cases of each revision that has one."""
+    lists = sorted((sources.ROOT / "conformance/frozen").glob("*.json"))
+    return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in lists}
 
 
 def newer_and_required(profile: str) -> list[str]:
@@ -63,13 +71,13 @@ def _since(node: Any) -> list[str]:
 
 def _projected(node: Any, revision: tuple[int, ...]) -> Any:
     if isinstance(node, list):
-        return [_projected(item, revision) for item in node]
+        return [_projected(item, revision) for item in node if not _is_newer(item, revision)]
     if not isinstance(node, dict):
         return node
     return {
         key: _projected(value, revision)
         for key, value in node.items()
-        if not (key in _PROSE and isinstance(value, str)) and not _is_newer(value, revision)
+        if not (key in _PROSE and isinstance(value, str)) and key != _NAMING and not _is_newer(value, revision)
     }
 
 

@@ -69,7 +69,8 @@ def _profile(profile: str) -> Table:
 
 def _kind(schema: Table, tag: str | None, document: Table) -> Table:
     is_record = tag is None or "const" in schema["properties"].get(tag, {})
-    return {"title": schema["title"], "is_record": is_record, "fields": _fields(schema, document)}
+    thing = {"thing": schema["x-thing"]} if "x-thing" in schema else {}
+    return {"title": schema["title"], "is_record": is_record, **thing, "fields": _fields(schema, document)}
 
 
 def _fields(schema: Table, document: Table) -> list[Table]:

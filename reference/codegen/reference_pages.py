@@ -94,6 +94,7 @@ Validators pass over them; generators read them.
 | keyword | meaning |
 |---|---|
 | `x-since` | the revision that brought the kind or key; absent means 1.0 |
+| `x-thing` | lists of the keys that name the thing that a record is about, for the names of its metrics |
 | `x-width` | 32: the number is held as binary32, which decides its range and its canonical text |
 | `x-always-written` | a writer writes the key also when it has its default |
 

@@ -50,7 +50,19 @@ def rust_tables() -> str:
     parts += [*_rules(table["rules"]), "", f"pub static PROFILES: [ProfileTable; {len(_PROFILES)}] = ["]
     for profile, content in table["profiles"].items():
         parts += _profile(profile, content)
-    return "\n".join([*parts, "];", "", *_looks(sources.looks()), ""])
+    return "\n".join([*parts, "];", "", *_looks(sources.looks()), *_media(), ""])
+
+
+def _media() -> list[str]:
+    document = sources.load(sources.SCHEMAS / "media.json")
+    pairs = document["extensions"].items()
+    return [
+        "/// The extension of the file of each media type.",
+        f"pub(crate) static MEDIA_EXTENSIONS: [(&str, &str); {len(pairs)}] = [",
+        *(f"    ({_text(name)}, {_text(extension)})," for name, extension in pairs),
+        "];",
+        f"pub(crate) const OTHER_MEDIA_EXTENSION: &str = {_text(document['other'])};",
+    ]
 
 
 def _looks(looks: dict[str, Any]) -> list[str]:
@@ -130,6 +142,7 @@ def _profile(profile: str, content: dict[str, Any]) -> list[str]:
         f"        tag: {_optional(content['tag'])},",
         f"        file: {_text(content['file'])},",
         f"        last: {_optional(content.get('complete', {}).get('last'))},",
+        f"        reopened_by: {_optional(content.get('complete', {}).get('reopened_by', {}).get('kind'))},",
         f"        phase: {_phase(phase) if phase else 'None'},",
         "        kinds: &[",
     ]
@@ -224,6 +237,12 @@ def _stream_rule(rule: dict[str, Any]) -> str:
         ),
         "nested": lambda: f"StreamRule::Nested {{ {name}, {_texts(rule, 'enter', 'exit', 'field', 'closed_by')} }}",
         "requires": lambda: _requires(rule, name),
+        "less-than": lambda: f"StreamRule::LessThan {{ {name}, {_texts(rule, 'kind', 'field', 'than')} }}",
+        "differs": lambda: f"StreamRule::Differs {{ {name}, {_texts(rule, 'kind', 'field', 'pointer')} }}",
+        "inside": lambda: f"StreamRule::Inside {{ {name}, {_texts(rule, 'kind', 'field')} }}",
+        "rank-of-file": lambda: f"StreamRule::RankOfFile {{ {name}, {_texts(rule, 'kind', 'field')} }}",
+        "same-run": lambda: f"StreamRule::SameRun {{ {name}, {_texts(rule, 'kind', 'field')} }}",
+        "filed": lambda: f"StreamRule::Filed {{ {name}, {_texts(rule, 'kind', 'hash', 'media_type')} }}",
         "null-number": lambda: (
             f"StreamRule::NullNumber {{ {name}, fields: &[{', '.join(map(_text, rule['fields']))}] }}"
         ),

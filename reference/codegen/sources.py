@@ -35,6 +35,13 @@ _KIND_ORDER = (
     "scalars",
     "define",
     "artifact",
+    "media",
+    "histogram",
+    "alert",
+    "reference",
+    "align",
+    "mask",
+    "route",
     "entry",
     "run",
     "scalar",
@@ -73,6 +80,11 @@ def limits() -> dict[str, int]:
 def looks() -> dict[str, Any]:
     """Return what files look like that follow no profile."""
     return {name: value for name, value in load(SCHEMAS / "looks.json").items() if not name.startswith("$")}
+
+
+def redaction() -> dict[str, Any]:
+    """Return which settings are secrets."""
+    return {name: value for name, value in load(SCHEMAS / "redaction.json").items() if not name.startswith("$")}
 
 
 def dialects() -> list[dict[str, Any]]:

@@ -47,8 +47,8 @@ def _field_table(kind: str, document: Schema) -> str:
 
 
 def _objects(schema: Schema) -> list[str]:
-    references = (value["$ref"] for value in schema["properties"].values() if "$ref" in value)
-    return [reference.rpartition("/")[2] for reference in references]
+    values = (value.get("items", value) for value in schema["properties"].values())
+    return [value["$ref"].rpartition("/")[2] for value in values if "$ref" in value]
 
 
 def _table(schema: Schema, document: Schema) -> str:

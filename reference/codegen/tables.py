@@ -29,13 +29,13 @@ def rules_module() -> str:
     registry = sources.rules()
     ids = [f'{rule["id"].upper().replace("-", "_")} = "{rule["id"]}"' for rule in registry]
     tables = [
-        _table("LAYER", "dict[str, str]", {rule["id"]: rule["layer"] for rule in registry}),
-        _table("SEVERITY", "dict[str, str | dict[str, str]]", {rule["id"]: rule["severity"] for rule in registry}),
-        _table("SEVERITY_AT_END", "dict[str, str]", _present(registry, "severity_at_end")),
-        _table("SUMMARY", "dict[str, str]", {rule["id"]: rule["summary"] for rule in registry}),
-        _table("HELP", "dict[str, str | dict[str, str]]", {rule["id"]: rule["help"] for rule in registry}),
-        _table("ORDER", "dict[str, int]", {rule["id"]: index for index, rule in enumerate(registry)}),
-        _table("PROFILES", "dict[str, list[str]]", {rule["id"]: rule["profiles"] for rule in registry}),
+        table("LAYER", "dict[str, str]", {rule["id"]: rule["layer"] for rule in registry}),
+        table("SEVERITY", "dict[str, str | dict[str, str]]", {rule["id"]: rule["severity"] for rule in registry}),
+        table("SEVERITY_AT_END", "dict[str, str]", _present(registry, "severity_at_end")),
+        table("SUMMARY", "dict[str, str]", {rule["id"]: rule["summary"] for rule in registry}),
+        table("HELP", "dict[str, str | dict[str, str]]", {rule["id"]: rule["help"] for rule in registry}),
+        table("ORDER", "dict[str, int]", {rule["id"]: index for index, rule in enumerate(registry)}),
+        table("PROFILES", "dict[str, list[str]]", {rule["id"]: rule["profiles"] for rule in registry}),
     ]
     docstring = "Every rule of the checker: its name is its id everywhere."
     return marked("schemas/rules.json", docstring, "\n".join(ids) + "\n\n" + "\n".join(tables))
@@ -51,10 +51,37 @@ def looks_module() -> str:
         *(f"{name.upper()} = {json.dumps(value, ensure_ascii=False)}" for name, value in words.items()),
         "",
         "# Each entry ends with the words of the message, and the program that reads such a file.",
-        _table("STARTS", "list[tuple[int, bytes, str, str | None]]", starts),
-        _table("FIRST_LINES", "list[tuple[str, str, str | None]]", first_lines),
+        table("STARTS", "list[tuple[int, bytes, str, str | None]]", starts),
+        table("FIRST_LINES", "list[tuple[str, str, str | None]]", first_lines),
     ]
     return marked("schemas/looks.json", "What files look like that follow no profile.", "\n".join(body))
+
+
+def redaction_module() -> str:
+    """Return the module of what makes a setting a secret."""
+    facts = sources.redaction()
+    pairs = tuple((first, second) for first, second in facts["word_pairs"])
+    body = [
+        f"HIDDEN = {json.dumps(facts['hidden'])}",
+        table("WORDS", "tuple[str, ...]", tuple(facts["words"])),
+        table("WORD_PAIRS", "tuple[tuple[str, str], ...]", pairs),
+        table("NOT_BEFORE_TOKEN", "tuple[str, ...]", tuple(facts["not_before_token"])),
+        table("NOT_AFTER_TOKEN", "tuple[str, ...]", tuple(facts["not_after_token"])),
+        table("TEXTS", "tuple[str, ...]", tuple(facts["texts"])),
+    ]
+    return marked("schemas/redaction.json", "Which settings are secrets.", "\n".join(body))
+
+
+def media_module() -> str:
+    """Return the module of the extensions of media files."""
+    document = sources.load(sources.SCHEMAS / "media.json")
+    body = [
+        table("EXTENSIONS", "dict[str, str]", document["extensions"]),
+        f"OTHER = {json.dumps(document['other'])}",
+        '"""The extension of a media type that has none of its own."""\n',
+    ]
+    docstring = "Extension of the file of each media type in the folder media/ of a bundle."
+    return marked("schemas/media.json", docstring, "\n".join(body))
 
 
 def dialects_module() -> str:
@@ -62,7 +89,7 @@ def dialects_module() -> str:
     documents = [
         {name: value for name, value in document.items() if name != "$schema"} for document in sources.dialects()
     ]
-    body = "from typing import Any\n\n" + _table("DIALECTS", "list[dict[str, Any]]", documents)
+    body = "from typing import Any\n\n" + table("DIALECTS", "list[dict[str, Any]]", documents)
     return marked("schemas/dialects/", "How the logs of other programs are read, as data.", body)
 
 
@@ -84,7 +111,7 @@ def streams_module() -> str:
     body = [
         "from collections.abc import Callable, Iterable",
         "from typing import Any\n",
-        _table("STREAMS", "dict[str, dict[str, Any]]", streams),
+        table("STREAMS", "dict[str, dict[str, Any]]", streams),
         "# Written out for each field: a name that is known when this is compiled is read in half the time.",
         "COLUMNS: dict[str, Callable[[Iterable[Any]], list[Any]]] = {",
         *(f"    {field!r}: lambda records: [record.{field} for record in records]," for field in ordered),
@@ -107,9 +134,9 @@ def fields_module() -> str:
         [
             "from typing import Any\n",
             "# A type is a name, or a tuple of a constructor and its parts; any field may also be null.",
-            _table("FIELDS", "dict[str, dict[str, dict[str, Any]]]", tables),
-            _table("REQUIRED", "dict[str, dict[str, tuple[str, ...]]]", required),
-            _table("DATE_TIMES", "dict[str, dict[str, tuple[str, ...]]]", dates),
+            table("FIELDS", "dict[str, dict[str, dict[str, Any]]]", tables),
+            table("REQUIRED", "dict[str, dict[str, tuple[str, ...]]]", required),
+            table("DATE_TIMES", "dict[str, dict[str, tuple[str, ...]]]", dates),
         ]
     )
     return marked("schemas/", "Types of the fields of each kind, in schema order.", body)
@@ -149,5 +176,6 @@ def _present(registry: list[dict[str, Any]], key: str) -> dict[str, Any]:
     return {rule["id"]: rule[key] for rule in registry if key in rule}
 
 
-def _table(name: str, annotation: str, value: Any) -> str:
+def table(name: str, annotation: str, value: Any) -> str:
+    """Return the text of a Python constant."""
     return f"{name}: {annotation} = {pprint.pformat(value, width=110, sort_dicts=False)}\n"

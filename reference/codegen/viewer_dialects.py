@@ -9,14 +9,16 @@ from codegen import sources
 
 # What says how to read and check a log; the rest is for people.
 _READ = (
-    *("name", "rank", "files", "parts", "form", "recognize", "step", "time", "epoch", "phase", "values", "restart"),
-    *("skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "non_finite"),
+    *("name", "rank", "files", "parts", "form", "recognize", "step", "time", "epoch", "phase", "values", "long"),
+    *("restart", "skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "non_finite"),
 )
+_OTHER_FORMS = ("objects", "lists")
+_OTHER_MEMBERS = {"columns", "separator", "carry", "index", "place"}
 
 
 def viewer_dialects() -> str:
     """Return the generated source file of the viewer."""
-    dialects = sources.dialects()
+    dialects = [each for each in sources.dialects() if _is_read(each)]
     tables = [{name: each[name] for name in _READ if name in each} for each in dialects]
     names = dict.fromkeys(name for each in dialects for name in each.get("files", []))
     parts = [name for each in dialects if each.get("parts") == "successive" for name in each["files"]]
@@ -29,6 +31,13 @@ def viewer_dialects() -> str:
         f"export const PART_NAMES: readonly string[] = {_text(parts)};\n\n"
         f"export const DIALECTS: readonly Dialect[] = {_text(tables)};\n"
     )
+
+
+def _is_read(dialect: dict[str, Any]) -> bool:
+    """Return whether the viewer's reader of folders has what the dialect needs."""
+    form = dialect["form"]
+    is_simple = form["type"] not in _OTHER_FORMS and not _OTHER_MEMBERS & set(form) and form.get("delimiter") != " "
+    return is_simple and not any("(?P<json>" in each for each in form.get("patterns", []))
 
 
 def _text(value: Any) -> str:

@@ -22,8 +22,8 @@ type Sequence struct {
 func (s *Sequence) Admit(record map[string]any) (map[string]any, error) {
 	kind, _ := record["kind"].(string)
 	switch {
-	case s.ended:
-		return nil, fmt.Errorf("%w: the run has ended", ErrRefused)
+	case s.ended && kind != "run_resume":
+		return nil, fmt.Errorf("%w: the run has ended; it goes on with run_resume", ErrRefused)
 	case !s.started && kind != "run_start":
 		return nil, fmt.Errorf("%w: the first record is a run_start", ErrRefused)
 	case s.started && kind == "run_start":
@@ -47,8 +47,8 @@ func (s *Sequence) Admit(record map[string]any) (map[string]any, error) {
 	return record, nil
 }
 
-// awaitResume lets only run_resume come next, unless the stream has no record to go on from.
-func (s *Sequence) awaitResume() { s.resumes = s.started }
+// awaitResume lets only run_resume come next, unless the stream has no record to go on from. A run may go on after its end.
+func (s *Sequence) awaitResume() { s.resumes, s.ended = s.started, false }
 
 // Note takes in a record that is in the stream.
 func (s *Sequence) Note(record map[string]any) {
@@ -63,7 +63,7 @@ func (s *Sequence) Note(record map[string]any) {
 	case "run_end":
 		s.ended = true
 	case "run_resume":
-		s.resumes = false
+		s.resumes, s.ended = false, false
 		s.bases = map[string]*big.Int{}
 		if from := integer(record["from_step"]); from != nil {
 			s.bases["train"] = from

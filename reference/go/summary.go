@@ -25,7 +25,7 @@ type Summary struct {
 	DurationSeconds *float64
 
 	Phase  string  // toy/v1 only
-	Reason *string // toy/v1 only: the reason of the last run_end
+	Reason *string // toy/v1 only: the reason of the last run_end, if no run_resume follows it
 
 	LossMin, LossMean, LossMax *float64 // metrics/v1 only
 	NonFinite                  int      // metrics/v1 only
@@ -184,6 +184,7 @@ func (v *toyView) take(record map[string]any) {
 		v.takeStart(record, fields)
 	case "run_resume":
 		event.from = validInteger(record, "from_step", fields)
+		v.reason, v.finalLoss = nil, nil // the run goes on after its end
 	case "run_end":
 		v.reason, v.finalLoss = nil, validNumber(record, "final_loss", fields)
 		if reason, ok := validText(record, "reason", fields); ok {

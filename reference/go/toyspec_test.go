@@ -269,7 +269,7 @@ func TestExistingStream(t *testing.T) {
 		exist  Exist
 		err    error
 	}{
-		{start, Fail, ErrExists}, {start + end, Resume, ErrComplete}, {start + end + "{", Resume, ErrComplete}, {start + "{\n", Resume, ErrDamaged}, {start, Resume, nil}, {start, Replace, nil},
+		{start, Fail, ErrExists}, {start + end, Resume, nil}, {start + end + "{", Resume, nil}, {start + "{\n", Resume, ErrDamaged}, {start, Resume, nil}, {start, Replace, nil},
 	} {
 		directory := t.TempDir()
 		path := filepath.Join(directory, "events.jsonl")

@@ -27,7 +27,6 @@ const (
 // Errors that opening a writer returns, wrapped with the path.
 var (
 	ErrExists    = errors.New("the stream exists")
-	ErrComplete  = errors.New("the stream is complete")
 	ErrDamaged   = errors.New("the stream is damaged")
 	ErrProfile   = errors.New("the stream is not of the profile of the writer")
 	ErrLocked    = errors.New("another writer holds the stream")
@@ -118,8 +117,6 @@ func (w *Writer) reopen(exist Exist) error {
 		return ErrDamaged
 	case report.Profile != w.profile && report.Records > 0:
 		return ErrProfile
-	case w.sequence.ended && w.profile == Toy: // a fragment after run_end does not make it go on
-		return ErrComplete
 	}
 	w.sequence.awaitResume()
 	// t goes on from the last t in the stream.

@@ -51,20 +51,34 @@ def moves(stream: Schema) -> list[Move]:
         return [Move(place, trigger, "running") for place in ("begin", "running") for trigger in (EACH, GAP)]
     first, once, last = rules["first"], rules["once"], rules["last"]
     start, end = first["kind"], last["kind"]
-    triggers = (start, end, OTHER, GAP)
+    again = stream["complete"]["reopened_by"]["kind"]
+    triggers = (start, end, again, OTHER, GAP)
     late = {start: once["rule"]}
     return [
         Move("begin", start, "running"),
         Move("begin", end, "ended", first["rule"]),
-        Move("begin", OTHER, "headless", first["rule"]),
+        *(Move("begin", trigger, "headless", first["rule"]) for trigger in (again, OTHER)),
         Move("begin", GAP, "headless"),
         *(Move("headless", trigger, _next("headless", trigger, start, end)) for trigger in triggers),
         *(
             Move("running", trigger, _next("running", trigger, start, end), late.get(trigger, ""))
             for trigger in triggers
         ),
-        *(Move("ended", trigger, "ended", "" if trigger == GAP else last["rule"]) for trigger in triggers),
+        Move("ended", again, "running"),
+        *(
+            Move("ended", trigger, "ended", "" if trigger == GAP else last["rule"])
+            for trigger in triggers
+            if trigger != again
+        ),
     ]
+
+
+def drawn(found: Sequence[Move]) -> list[Move]:
+    """Return the moves of *found* that are not those of any other record."""
+    others = {(move.source, move.target, move.rule) for move in found if move.trigger == OTHER}
+    same = [move for move in found if move.trigger not in (OTHER, GAP)]
+    hidden = {move for move in same if (move.source, move.target, move.rule) in others and move.source != "ended"}
+    return [move for move in found if move not in hidden]
 
 
 def comparisons(stream: Schema) -> list[tuple[str, str]]:
@@ -99,10 +113,28 @@ def _comparison(rule: Schema) -> Iterator[tuple[str, str]]:
         case "null-number":
             named, others = rule["fields"][:2], rule["fields"][2:]
             yield rule["rule"], f"no null in {', '.join(named)}{f' and {len(others)} more' if others else ''}"
+        case _:
+            yield from _comparison_in_a_record(rule)
+
+
+def _comparison_in_a_record(rule: Schema) -> Iterator[tuple[str, str]]:
+    match rule["type"]:
+        case "less-than":
+            yield rule["rule"], f"{rule['field']} is less than {rule['than']}"
+        case "differs":
+            yield rule["rule"], f"{rule['field']} differs from {rule['pointer'][1:].replace('/', '.')}"
+        case "inside":
+            yield rule["rule"], f"{rule['field']} of {rule['kind']} stays inside"
+        case "rank-of-file":
+            yield rule["rule"], f"{rule['field']} is that of the file's name"
+        case "same-run":
+            yield rule["rule"], f"{rule['field']} is that of rank 0"
+        case "filed":
+            yield rule["rule"], f"the file of {rule['kind']} is there"
 
 
 def _picture(profile: str, stream: Schema) -> Drawing:
-    found = moves(stream)
+    found = drawn(moves(stream))
     described = "; ".join(
         f"{move.source}, {move.trigger}: {move.target}{f', reported as {move.rule}' if move.rule else ''}"
         for move in found
@@ -187,6 +219,8 @@ def _draw_moves(drawing: Drawing, found: Sequence[Move], boxes: dict[str, Box]) 
 
 def _ends(start: Box, end: Box) -> tuple[float, float, float, float]:
     """Return where an arrow leaves one state and reaches another."""
+    if start.y > end.y:
+        return start.x + start.width * 0.9, start.y, end.x + end.width * 0.75, end.bottom
     if start.y == end.y:
         y = start.y + start.height / 2
         return start.x + start.width, y, end.x, y

@@ -44,6 +44,7 @@ _FOLDERS = {
     "schemas/metrics/v1/": "metrics/v1",
     "schemas/kaun/v1/": "kaun/v1",
     "schemas/shared/v1/": "What the schemas share",
+    "schemas/annotations/v1/": "What people say about a run afterwards",
     "schemas/bundled/": "Whole profiles, for generators and for programs in other languages",
     "schemas/dialects/": "How the logs of other programs are read",
     "schemas/report/v1/": "The report of the checker",

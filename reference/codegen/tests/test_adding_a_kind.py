@@ -24,6 +24,7 @@ PARTS = (
     "mkdocs.yml",
     "reference/c/toyspec.c",
     "reference/codegen",
+    "reference/python/tests/dialects",
     "reference/python/toyspec",
     "schemas",
     "spec",

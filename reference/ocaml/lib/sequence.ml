@@ -9,7 +9,12 @@ type t = {
 }
 
 let create () = { started = false; ended = false; resumes = false; last = 0.; phase = "train"; bases = []; final = [] }
-let resume s = s.resumes <- s.started
+
+(* Demands run_resume next; a run may go on after its end. *)
+let resume s =
+  s.resumes <- s.started;
+  s.ended <- false
+
 let ended s = s.ended
 let is_open s = s.started && (not s.ended) && not s.resumes
 let final s = s.final
@@ -36,7 +41,7 @@ let phase_of s record = Option.value (string record "phase") ~default:s.phase
 let admit s record =
   let kind = string record "kind" in
   let refuse reason = raise (Canonical.Refused reason) in
-  if s.ended then refuse "the run has ended";
+  if s.ended && kind <> Some "run_resume" then refuse "the run has ended; it goes on with run_resume";
   if (not s.started) && kind <> Some "run_start" then refuse "the first record must be a run_start";
   if s.started && kind = Some "run_start" then refuse "the run has started";
   if s.resumes && kind <> Some "run_resume" then refuse "the first record after a resumption must be a run_resume";
@@ -63,7 +68,9 @@ let note s record =
   (match (string record "kind", digits record "step") with
   | Some "run_start", _ when not s.started -> s.phase <- phase_of s record
   | Some "run_end", _ -> s.ended <- true
-  | Some "run_resume", _ -> s.bases <- (match digits record "from_step" with Some from -> [ ("train", from) ] | None -> [])
+  | Some "run_resume", _ ->
+    s.ended <- false;
+    s.bases <- (match digits record "from_step" with Some from -> [ ("train", from) ] | None -> [])
   | Some "step", Some step -> note_step s record step
   | _ -> ());
   s.started <- true;

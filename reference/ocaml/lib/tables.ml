@@ -63,10 +63,10 @@ let profiles =
               field ~required:true "run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
               field "step" (value ~least:0.0 Integer);
-              field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String) ]));
-              field "backend" (value (Object [ field ~required:true "kind" (value String); field "device" (value String); field "compute" (value String) ]));
+              field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String); field "cpus" (value ~least:0.0 Integer); field "memory_bytes" (value ~least:0.0 Integer) ]));
+              field "backend" (value (Object [ field ~required:true "kind" (value String); field "device" (value String); field "compute" (value String); field "count" (value ~least:0.0 Integer) ]));
               field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean); field "remote" (value String) ]));
-              field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer) ]));
+              field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer); field "shape" (value String) ]));
               field "config" (value Open_map);
               field "compare_to" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "name" (value String);
@@ -75,6 +75,13 @@ let profiles =
               field "notes" (value String);
               field "argv" (value (Array ((value String), None)));
               field "packages" (value Open_map);
+              field "rank" (value ~least:0.0 Integer);
+              field "world_size" (value ~least:1.0 Integer);
+              field "parent" (value (Object [ field ~required:true "run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String); field "step" (value ~least:0.0 Integer); field "path" (value String) ]));
+              field "data" (value (Array ((value (Object [ field ~required:true "name" (value String); field "uri" (value String); field "version" (value String); field "sha256" (value String); field "rows" (value ~least:0.0 Integer) ])), None)));
+              field "cost" (value (Object [ field "total_params" (value ~least:0.0 Integer); field "active_params" (value ~least:0.0 Integer); field "flops_per_token" (value ~nullable:true Number) ]));
+              field "franken" (value Open_map);
+              field "franken_moe" (value Open_map);
             ] );
           ( "step",
             [
@@ -92,6 +99,8 @@ let profiles =
               field "token_id" (value ~least:0.0 Integer);
               field "logprob" (value ~nullable:true Number);
               field "extra" (value (Map (value ~nullable:true Number)));
+              field "mtp_loss" (value ~nullable:true Number);
+              field "nonfinite" (value (Map (value ~allowed:[ "nan"; "inf"; "-inf" ] String)));
             ] );
           ( "tap",
             [
@@ -165,6 +174,14 @@ let profiles =
               field "step" (value ~least:0.0 Integer);
               field ~required:true "prompt" (value String);
               field ~required:true "text" (value String);
+              field "id" (value String);
+              field "group" (value String);
+              field "messages" (value (Array ((value (Object [ field ~required:true "role" (value String); field ~required:true "content" (value String) ])), None)));
+              field "reward" (value ~nullable:true Number);
+              field "rewards" (value (Map (value ~nullable:true Number)));
+              field "advantage" (value ~nullable:true Number);
+              field "tokens" (value ~least:0.0 Integer);
+              field "truncated" (value Boolean);
             ] );
           ( "eval",
             [
@@ -177,6 +194,7 @@ let profiles =
               field "ppl" (value ~nullable:true Number);
               field "samples" (value ~least:0.0 Integer);
               field "extra" (value Open_map);
+              field "nonfinite" (value (Map (value ~allowed:[ "nan"; "inf"; "-inf" ] String)));
             ] );
           ( "compare",
             [
@@ -212,6 +230,10 @@ let profiles =
               field ~required:true "t" (value ~least:0.0 Number);
               field "step" (value ~least:0.0 Integer);
               field ~required:true "text" (value String);
+              field "topic" (value String);
+              field "by" (value (Object [ field ~required:true "kind" (value ~allowed:[ "human"; "agent"; "program" ] String); field "name" (value String) ]));
+              field "left_out" (value (Map (value ~least:0.0 Integer)));
+              field "dropped" (value (Map (value ~least:0.0 Integer)));
             ] );
           ( "run_end",
             [
@@ -226,6 +248,10 @@ let profiles =
               field "exit_code" (value ~least:0.0 ~greatest:255.0 Integer);
               field "error" (value String);
               field "quality_gate" (value (Object [ field "passed" (value Boolean); field "name" (value String); field "metric" (value String); field "value" (value ~nullable:true Number); field "threshold" (value Number); field "status" (value String) ]));
+              field "final_mtp_loss" (value ~nullable:true Number);
+              field "mtp_sig" (value ~nullable:true Number);
+              field "stats" (value (Object [ field "requests" (value ~least:0.0 Integer); field "tokens_out" (value ~least:0.0 Integer); field "errors" (value ~least:0.0 Integer) ]));
+              field "energy_joules" (value ~nullable:true ~least:0.0 Number);
             ] );
           ( "run_resume",
             [
@@ -236,6 +262,8 @@ let profiles =
               field ~required:true "from_step" (value ~least:0.0 Integer);
               field "resumed_at" (value ~date_time:true String);
               field "reason" (value String);
+              field "config" (value Open_map);
+              field "world_size" (value ~least:1.0 Integer);
             ] );
           ( "system",
             [
@@ -256,6 +284,8 @@ let profiles =
               field "step" (value ~least:0.0 Integer);
               field "epoch" (value ~nullable:true ~least:0.0 Number);
               field ~required:true "values" (value (Map (value ~nullable:true Number)));
+              field "texts" (value (Map (value String)));
+              field "nonfinite" (value (Map (value ~allowed:[ "nan"; "inf"; "-inf" ] String)));
             ] );
           ( "define",
             [
@@ -279,6 +309,92 @@ let profiles =
               field "size_bytes" (value ~least:0.0 Integer);
               field "sha256" (value String);
               field "media_type" (value String);
+            ] );
+          ( "media",
+            [
+              field ~required:true "kind" (value ~allowed:[ "media" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "name" (value String);
+              field ~required:true "media_type" (value String);
+              field ~required:true "sha256" (value String);
+              field "index" (value ~least:0.0 Integer);
+              field "caption" (value String);
+              field "size_bytes" (value ~least:0.0 Integer);
+              field "width" (value ~least:0.0 Integer);
+              field "height" (value ~least:0.0 Integer);
+              field "seconds" (value ~nullable:true ~least:0.0 Number);
+            ] );
+          ( "histogram",
+            [
+              field ~required:true "kind" (value ~allowed:[ "histogram" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "name" (value String);
+              field ~required:true "edges" (value (Array ((value Number), None)));
+              field ~required:true "counts" (value (Array ((value ~least:0.0 Number), None)));
+            ] );
+          ( "alert",
+            [
+              field ~required:true "kind" (value ~allowed:[ "alert" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "rule" (value String);
+              field ~required:true "level" (value ~allowed:[ "info"; "warning"; "error" ] String);
+              field ~required:true "text" (value String);
+              field "metric" (value String);
+              field "value" (value ~nullable:true Number);
+              field "threshold" (value Number);
+              field "rank" (value ~least:0.0 Integer);
+            ] );
+          ( "reference",
+            [
+              field ~required:true "kind" (value ~allowed:[ "reference" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "uri" (value String);
+              field "role" (value String);
+              field "size_bytes" (value ~least:0.0 Integer);
+              field "sha256" (value String);
+            ] );
+          ( "align",
+            [
+              field ~required:true "kind" (value ~allowed:[ "align" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field ~required:true "step" (value ~least:0.0 Integer);
+              field "li" (value ~least:0.0 Integer);
+              field "wi" (value ~least:0.0 Integer);
+              field "w" (value String);
+              field "wname" (value String);
+              field ~required:true "cos" (value ~nullable:true ~least:(-1.001) ~greatest:1.001 Number);
+              field "dfa_norm" (value ~nullable:true Number);
+              field "bp_norm" (value ~nullable:true Number);
+            ] );
+          ( "mask",
+            [
+              field ~required:true "kind" (value ~allowed:[ "mask" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field ~required:true "step" (value ~least:0.0 Integer);
+              field "li" (value ~least:0.0 Integer);
+              field "wi" (value ~least:0.0 Integer);
+              field ~required:true "density" (value ~nullable:true ~least:0.0 ~greatest:1.0 Number);
+            ] );
+          ( "route",
+            [
+              field ~required:true "kind" (value ~allowed:[ "route" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field ~required:true "step" (value ~least:0.0 Integer);
+              field "li" (value ~least:0.0 Integer);
+              field ~required:true "shares" (value (Array ((value ~nullable:true Number), None)));
+              field "g0_mean" (value ~nullable:true Number);
+              field "aux" (value ~nullable:true Number);
             ] );
           ];
       });

@@ -38,7 +38,9 @@ let toy records =
   let is_own record = has_kind "step" record && Attempts.phase ~own record = own in
   let steps = List.filter is_own (whole "toy/v1" latest) in
   let curve = List.map float_of (List.filter_map (fun step -> Attempts.member step "loss") steps) in
-  let ending = last (List.filter (has_kind "run_end") latest) in
+  (* A run that goes on after its end has none until it ends again. *)
+  let frames = List.filter (fun record -> has_kind "run_end" record || has_kind "run_resume" record) latest in
+  let ending = Option.bind (last frames) (fun record -> if has_kind "run_end" record then Some record else None) in
   let of_ending name = Option.bind ending (fun record -> Attempts.member record name) in
   let final_loss = match of_ending "final_loss" with Some loss -> Some (float_of loss) | None -> last curve in
   let last_step = Option.bind (last steps) (fun step -> Attempts.member step "step") in

@@ -31,8 +31,7 @@ let check_state w (report : Reader.report) =
   (match report.profile with
   | None -> refuse w.path "the stream has no known format"
   | Some profile -> if profile <> w.profile && report.records > 0 then refuse w.path ("the stream is " ^ profile));
-  if report.state = Damaged then refuse w.path "the stream is damaged";
-  if report.state = Complete && is_toy w then refuse w.path "the stream is complete"
+  if report.state = Damaged then refuse w.path "the stream is damaged"
 
 (* Brings an existing stream to a line end, or says why it cannot be written to. *)
 let reopen w exist =

@@ -20,15 +20,22 @@ let streams () =
       assert (refuses (fun () -> Writer.write w (note "late")));
       assert ((Reader.read_file ~mode:Strict directory ignore_record).records = 3);
       assert (List.nth (String.split_on_char '\n' (contents path)) 1 = "{\"kind\":\"step\",\"t\":2.0,\"step\":1,\"loss\":null}"));
-  test "streams that are complete, damaged or of another format are left alone" (fun () ->
+  test "streams that are damaged or of another format are left alone" (fun () ->
       List.iter
         (fun stream ->
           let directory, path = bundle ~stream () in
           assert (refuses (fun () -> resume directory) && contents path = stream && names directory = [ "events.jsonl" ]))
-        [ start ^ stop; start ^ "{\n"; "{}\n"; "{\"type\":\"scalar\"}\n" ];
+        [ start ^ "{\n"; "{}\n"; "{\"type\":\"scalar\"}\n" ];
       let directory, path = bundle ~stream:"{}\n" () in
       assert (refuses (fun () -> Writer.open_run ~exist:Fail directory));
       assert (refuses (fun () -> Writer.append path "kaun/v1")));
+  test "a run goes on after its end" (fun () ->
+      let directory, path = bundle ~stream:(start ^ stop) () in
+      let w = resume directory in
+      assert (rejects (fun () -> Writer.write w (step 2)));
+      Writer.write w (record [ ("kind", `String "run_resume"); ("from_step", `Int 0) ]);
+      Writer.finish w;
+      assert (List.length (String.split_on_char '\n' (contents path)) = 5));
   test "a resumed run begins with run_resume" (fun () ->
       let directory, path = bundle ~stream:(start ^ "{\"kind\":\"step\",\"t\":5.0,\"step\":1.0}\n") () in
       let w = resume directory in

@@ -38,6 +38,12 @@ def write_folder(folder: Path, size: tuple[int, int]) -> Path:
     return folder
 
 
+def planted_steps(number: int, steps: int) -> tuple[int, int]:
+    """Return the step of the spike and that of the NaN of run *number* of *steps* steps."""
+    spike, lost = random.Random(number).sample(range(2, steps), 2)
+    return spike, lost
+
+
 def flip_two_bytes(stream: Path) -> None:
     """Flip two neighbouring bytes in the middle of a line in the middle of *stream*."""
     data = bytearray(stream.read_bytes())
@@ -51,6 +57,7 @@ def flip_two_bytes(stream: Path) -> None:
 def _lines(number: int, steps: int) -> Iterator[bytes]:
     chance = random.Random(number)
     spike, lost = chance.sample(range(2, steps), 2)
+    assert (spike, lost) == planted_steps(number, steps)
     yield (
         f'{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run-{number:04}","phase":"train",'
         f'"started_at":"2026-11-22T10:{number % 60:02}:00Z","config":{{"lr":{10 ** -chance.uniform(2, 5):.3g},'

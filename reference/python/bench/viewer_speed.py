@@ -32,6 +32,7 @@ _STARTS, _CHARTS, _LIVE, _REPORT, _ALONE = "first view", "charts", "live run", "
 _ROUNDS = 3
 _COMMITS = 100
 _MB = 1e6
+_HEIGHT = 0.98
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _WORKER_PROGRAM = _REPOSITORY / "reference/viewer/dist/viewer/bench/speed.js"
 
@@ -66,6 +67,9 @@ def rows(folder: Path, count: int) -> Iterator[Row]:
         kept: list[Row] = []
         yield from _starts(playwright, program, roots, folder, kept)
         yield from kept
+        yield from _pixels(
+            playwright, program, {name: (root, sizes[name.lower()]) for name, root in roots.items()}, folder
+        )
         yield from _damage(roots["C"], folder)
         yield from _frames(playwright, program, roots, folder)
         yield from _live(playwright, program, folder)
@@ -156,8 +160,39 @@ def _kept(server: Server, name: str, asked: Sequence[str]) -> Iterator[Row]:
                 if sum(columns.get("nan", ())) == 1:
                     marked.add(header["run"])
     runs = len(server.runs())
-    yield single(_CHARTS, f"{name}: spikes of one step kept", f"of {runs}", len(spikes), least=runs)
-    yield single(_CHARTS, f"{name}: NaN marked", f"of {runs}", len(marked), least=runs)
+    yield single(_CHARTS, f"{name}: spikes of one step in answers", f"of {runs}", len(spikes), least=runs)
+    yield single(_CHARTS, f"{name}: NaN in answers", f"of {runs}", len(marked), least=runs)
+
+
+def _pixels(
+    playwright: Playwright, program: str, roots: dict[str, tuple[Path, tuple[int, int]]], folder: Path
+) -> Iterator[Row]:
+    """Yield how many planted spikes have 98 % of their height beside their step, and how many NaN a mark, by width."""
+    from browser.viewer_pixels import painted, shown
+    from viewer_browser import browsing, new_page, viewing
+
+    colours = [*(f"--run-{number}" for number in range(7)), "--spike"]
+    with browsing(playwright, program) as browser:
+        for name, (root, (runs, steps)) in roots.items():
+            with viewing(root, folder / f"cache-{name}-0") as server:
+                for width, manner in ((800, ""), (1440, "&smooth=0.9"), (2560, ""), (3840, "")):
+                    page = new_page(browser)
+                    page.set_viewport_size({"width": width, "height": 900})
+                    page.goto(f"{server.url}#charts?focus=loss{manner}")
+                    shown(page, runs)
+                    seen = painted(page, colours)
+                    spikes = marked = 0
+                    # Nothing but a spike is above half of its height.
+                    middle, top = seen.down(viewer_runs.SPIKE / 2), seen.down(viewer_runs.SPIKE)
+                    for number in range(runs):
+                        spike, lost = viewer_runs.planted_steps(number, steps)
+                        found = seen.top(seen.across(spike), 1)
+                        spikes += found is not None and (middle - found) / (middle - top) >= _HEIGHT
+                        marked += seen.lowest(seen.across(lost), 1) > seen.bottom - 9
+                    page.context.close()
+                    way = f"{width} pixels{', smoothed' if manner else ''}"
+                    yield single(_CHARTS, f"{name}: spikes on the canvas, {way}", f"of {runs}", spikes, least=runs)
+                    yield single(_CHARTS, f"{name}: NaN on the canvas, {way}", f"of {runs}", marked, least=runs)
 
 
 def _frames(playwright: Playwright, program: str, roots: dict[str, Path], folder: Path) -> Iterator[Row]:
@@ -168,7 +203,7 @@ def _frames(playwright: Playwright, program: str, roots: dict[str, Path], folder
         for name, most in (("A", 50), ("B", 16)):
             root = roots[name]
             with viewing(root, folder / f"cache-{name}-0") as server:
-                steps = max(row["steps"] for row in server.runs())
+                steps = max(row["last_step"] for row in server.runs())
                 address = f"{server.url}#charts?focus=loss&zoom={steps // 4},{steps * 3 // 4}"
                 times = frame_milliseconds(new_page(browser), address, _runs_below(root))
                 yield spread(_CHARTS, f"{name}: frame while panning", "ms", times, most=most)
@@ -210,7 +245,7 @@ def _damage(root: Path, folder: Path) -> Iterator[Row]:
     viewer_runs.flip_two_bytes(damaged / "events.jsonl")
     with viewing(damaged.parent, folder / "cache-damaged") as server:
         server.settle()
-        steps = server.runs()[0]["steps"]
+        steps = server.runs()[0]["last_step"]
         [(header, _)] = frames(server.get(f"{server.url}api/curve?metric=loss&run=run"))
         yield single(_CHARTS, "lines lost to two flipped bytes", "lines", steps - header["points"], most=1)
         yield single(_CHARTS, "their mark on the curve", "marks", len(header["gaps"]), least=1)

@@ -27,7 +27,16 @@ _HELLO = {
     "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
     "profiles": ["toy/v1", "metrics/v1", "kaun/v1"],
     "lines": True,
-    "capabilities": ["line_limit", "bundle", "seal", "session", "latest_attempt", "findings_offset", "own_kinds"],
+    "capabilities": [
+        "line_limit",
+        "bundle",
+        "ranks",
+        "seal",
+        "session",
+        "latest_attempt",
+        "findings_offset",
+        "own_kinds",
+    ],
 }
 
 _followers = Followers()

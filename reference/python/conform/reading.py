@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import toyspec
@@ -78,7 +79,8 @@ def check(request: Message) -> Message:
     report: toyspec.FileReport | toyspec.PathError
     if "directory" in request:
         options = toyspec.CheckOptions(profile=profile, max_line_bytes=limit, dialect=None)
-        (report,) = iter_reports([request["directory"]], options=options)
+        directory, name = request["directory"], request.get("name")
+        report = next(iter_reports([os.path.join(directory, name) if name else directory], options=options))
     else:
         report = toyspec.check_bytes(
             request["stream"], profile=profile, name=request.get("name"), max_line_bytes=limit, dialect=None

@@ -99,7 +99,15 @@ def _write_toy(directory: str, records: list[Message], request: Message) -> str:
     exist = request.get("exist", "replace")
     run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock or SYSTEM_CLOCK)
     try:
-        for record in records:
+        for before, record in zip([{}, *records], records, strict=False):
+            if before.get("kind") == "run_end" and record.get("kind") == "run_resume":
+                # A writer ends with its run; the run goes on in another one.
+                run.close()
+                if clock is not None and isinstance(before.get("t"), float):
+                    clock.now = before["t"]
+                run = toyspec.RunWriter(
+                    directory, run_id=run_id, exist="resume", on_error="raise", clock=clock or SYSTEM_CLOCK
+                )
             _write_event(run, dict(record), clock, keep_t="directory" not in request)
         _leave(run, request)
     finally:
@@ -118,7 +126,9 @@ def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, dir
 def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock | None, *, keep_t: bool) -> None:
     """Write *record* by the method of its kind if that can express it, else unchanged."""
     t, kind = record.get("t"), record.get("kind")
-    method = getattr(run, kind, None) if isinstance(kind, str) and kind in _kinds() else None
+    # `artifact` looks at the file, which cases do not have.
+    has_method = isinstance(kind, str) and kind in _kinds() and kind != "artifact"
+    method = getattr(run, kind or "", None) if has_method else None
     tells_t = clock is None or (isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock)))
     if method is None or not tells_t or not _can_say(method, kind or "", record, run):
         run.write(record)

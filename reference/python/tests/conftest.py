@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +90,13 @@ SLOW_TESTS = (
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
+CONTENDED = re.compile(
+    r"^import (?:fcntl|multiprocessing|signal|threading|time)$|^from (?:concurrent|multiprocessing|threading)\b"
+    r"|\bPopen\(|\bos\.(?:fork|kill|killpg)\(",
+    re.MULTILINE,
+)
+"""What the source of a test file has that touches processes, locks or time."""
+
 
 @pytest.fixture
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +140,19 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
+    """Mark what is slow, and what another load on the machine may disturb."""
     for item in items:
+        if is_contended(item.path):
+            item.add_marker("contended")
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):
             item.add_marker("slow")
+
+
+@functools.cache
+def is_contended(path: Path) -> bool:
+    """Return whether the tests of the file at *path* touch processes, locks or time."""
+    return bool(CONTENDED.search(path.read_text(encoding="utf-8")))
 
 
 def pytest_collection_finish() -> None:
@@ -148,3 +165,9 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Let the collector see them again, since some extension modules report what is left at the end as leaked."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _git_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run say the state of the repository in its first record, however loaded the machine is."""
+    monkeypatch.setattr("toyspec.writing.evidence._PATIENCE", 10.0)

@@ -17,7 +17,7 @@ from loopback_store import BUCKET, forget
 
 ACCOUNT = "devstoreaccount1"
 KEY = b64encode(b"secretsecret").decode()
-_LISTED = re.compile(rb"<(Committed|Uncommitted)>([^<]+)<")
+_LISTED = re.compile(rb"<(Committed|Uncommitted|Latest)>([^<]+)<")
 
 
 @dataclass
@@ -111,6 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         store, blocks = self.container, {}
         blob = store.blobs.get(key)
         known = {b"Committed": blob.blocks if blob else {}, b"Uncommitted": store.staged.get(key, {})}
+        known[b"Latest"] = known[b"Committed"] | known[b"Uncommitted"]
         for kind, name in _LISTED.findall(body):
             if name.decode() not in known[kind]:
                 self._answer(400)
@@ -127,7 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.container.requests.append((kind, len(body)))
         status = self.container.refusals.get(kind)
         if status is not None:
-            self._answer(status, b"about secretsecret")
+            error = b"<Error><Code>Refused</Code><Message>secretsecret</Message></Error>"
+            self._answer(status, b"" if status < 400 else error)
         return status is not None
 
     def _content(self, blob: Blob) -> None:
@@ -153,7 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: bytes = b"", blob: Blob | None = None, more: dict[str, str] | None = None
     ) -> None:
         self.send_response(status)
-        headers = {"Content-Length": str(len(body)), **(more or {})}
+        kind = "application/xml" if body.startswith(b"<") else "application/octet-stream"
+        headers = {"Content-Length": str(len(body)), "Content-Type": kind, **(more or {})}
         if blob is not None:
             headers |= {"ETag": blob.tag, "Last-Modified": formatdate(0, usegmt=True)}
         for name, value in headers.items():

@@ -27,5 +27,5 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         curves,
         measured,
         run.metric_names,
-        run.minimized,
+        run.left_out,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loopback_store import BUCKET
 from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import Settings
+from toyspec.sync.run_sync import SyncSettings
 from toyspec.sync.syncing import Syncing
 
 TO = f"s3://{BUCKET}/runs"
@@ -20,9 +20,9 @@ def put(run: Path, data: bytes, name: str = "events.jsonl") -> None:
     (run / name).write_bytes(data)
 
 
-def sync(run: Path, to: str = TO, chosen: Settings | None = None) -> SyncReport:
+def sync(run: Path, to: str = TO, chosen: SyncSettings | None = None) -> SyncReport:
     """Bring the place in step once, as a new process would."""
-    return Syncing(str(run.parent), to, chosen or Settings()).once()
+    return Syncing(str(run.parent), to, chosen or SyncSettings()).once()
 
 
 def outcome(report: SyncReport) -> str:

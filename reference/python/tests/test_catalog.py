@@ -121,9 +121,10 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
     assert Catalog(fresh).query(values) == Catalog(out).query(values)
     after = digests(out)
     days = ("2026-11-01", "2026-11-04", "unknown")
-    same = {f"{table}/{day}.000001.parquet" for table in ("runs", "values") for day in days}
+    same = {f"{table}/{day}.000001.parquet" for table in ("runs", "names", "values") for day in days}
     manifest = Catalog(out).manifest
-    assert same == {name for name in (*manifest.runs, *manifest.values) if after[name] == before.get(name)}
+    files = (*manifest.runs, *manifest.names, *manifest.values)
+    assert same == {name for name in files if after[name] == before.get(name)}
     assert {name for name in before if name.endswith("parquet")} - same == {*manifest.former}
 
 
@@ -197,7 +198,7 @@ def test_build_that_is_stopped_leaves_the_catalog(
     assert 9 == len(Catalog(out))
     assert not (out / ".work").exists()
     manifest = Catalog(out).manifest
-    known = {*manifest.runs, *manifest.index, *manifest.former}
+    known = {*manifest.runs, *manifest.names, *manifest.index, *manifest.former}
     assert {str(file.relative_to(out)) for file in out.glob("*/*")} == known
 
 
@@ -209,7 +210,7 @@ def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     for content, fact in (
         (json.dumps({**manifest, "catalog": 9, "toyspec": "9.0"}), "layout 9, written by toyspec 9.0; .* build it"),
         ("[]", "not the file of a catalog"),
-        ('{"catalog":2}', "not the file of a catalog"),
+        ('{"catalog":3}', "not the file of a catalog"),
         ("\xff", "not the file of a catalog"),
     ):
         (out / MANIFEST).write_text(content, encoding="latin-1")
@@ -304,6 +305,26 @@ def test_query_reaches_nothing_else(built: Catalog, sql: str) -> None:
     with pytest.raises(ValueError):
         built.query(sql)
     assert before == digests(Path(built.path).parent)
+
+
+def test_query_reads_nothing_below_the_current_directory(
+    built: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB's own directory for temporary files, ``.tmp``, has no file of the catalog."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "x").write_text("x")
+    with pytest.raises(ValueError, match="reaches only the tables of the catalog"):
+        built.query("select content from read_text('.tmp/x')")
+
+
+@pytest.mark.parametrize("end", ["", ";", "; -- the end;", " -- the end"])
+def test_times_with_a_zone_are_text_in_utc(built: Catalog, end: str) -> None:
+    """They need no package for time zones, at the top and within other values."""
+    zoned = "timestamptz '2026-11-22 11:30:00+01'"
+    found = built.query(f"select 'ö;' as a, {zoned} as at, [{zoned}] as list, {{'at': {zoned}}} as at{end}")
+    text = "2026-11-22 10:30:00+00"
+    assert (["a", "at", "list", "at"], [("ö;", text, [text], {"at": text})]) == found
 
 
 def test_commands(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.catalog.index import Comparison, Files
+from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.records import record_of, records_below, stream_of
 from toyspec.engine import native
 from toyspec.errors import CatalogError
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     Listed = list[tuple[str, str, Kind]]
 
 
-def compare(known: Files | None, work: str, found: Listed, size: int) -> Comparison:
+def compare(known: Files | None, work: str, found: Listed, size: int) -> IndexComparison:
     """Return the comparison with streams that are found so many at a time."""
     records = [record_of(Stream(f"r/{name}", 1, identity=identity), 0)[:-1] for name, identity, _ in found]
-    comparison = Comparison(known, work)
+    comparison = IndexComparison(known, work)
     comparison.take((records[start : start + size] for start in range(0, len(records), size)), list)
     return comparison
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from typing import TYPE_CHECKING
 
@@ -83,3 +84,27 @@ def test_lock_that_was_removed_is_not_held(tmp_path: Path) -> None:
         patch.setattr(layout, "try_lock", locked)
         with writing(str(out)), pytest.raises(CatalogError, match="another process"), writing(str(out)):
             pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked there")
+def test_forked_worker_does_not_hold_the_lock_of_its_builder(tmp_path: Path) -> None:
+    """A worker that outlives its builder, as after a kill, does not keep the next builder out."""
+    (tmp_path / "runs").mkdir()
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    context = multiprocessing.get_context("fork")
+    started, released = context.Event(), context.Event()
+
+    def wait() -> None:
+        started.set()
+        released.wait(60)
+
+    with writing(str(tmp_path / "catalog")):
+        worker = context.Process(target=wait, daemon=True)
+        worker.start()
+        assert started.wait(60)  # the fork returns before the worker has run
+    try:
+        with writing(str(tmp_path / "catalog")):
+            assert worker.is_alive()
+    finally:
+        released.set()
+        worker.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,11 +15,10 @@ import pytest
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
 from toyspec import Catalog, CatalogError, build_catalog, update_catalog
-from toyspec.catalog import asked_values
+from toyspec.catalog.run_table import Choice
 from toyspec.catalog.tables import library
-from toyspec.cli import catalog_lists, exit_codes
+from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.runs.expressions import UNKNOWN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,9 +125,9 @@ ODD = (
 @pytest.mark.parametrize("options", ODD)
 @pytest.mark.parametrize("form", ["--csv", "--color never"])
 def test_values_from_columns_are_those_of_the_runs(
-    tmp_path: Path, options: str, form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Names that differ in case, goals, whole numbers and settings named as metrics are as where each run is made."""
+    """Names that differ in case, goals, whole numbers and settings named as metrics are as where each run is read."""
     step = '{"kind":"step","t":%d.5,"step":%d,"loss":%s,"extra":{%s}}\n'
     extras = (
         ('"acc":0.25,"Loss":0.5,"whole":1.0,"mixed":1', '"opt":{"beta":0.5}', "acc"),
@@ -145,25 +145,11 @@ def test_values_from_columns_are_those_of_the_runs(
         (tmp_path / "runs" / str(number) / "events.jsonl").write_text(text, encoding="utf-8")
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     found = []
-    for function in (catalog_lists.asked_list, lambda *_: None):
-        monkeypatch.setattr(catalog_lists, "asked_list", function)
-        assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), *form.split(), *options.split()])
+    for place in (["--full", str(tmp_path / "runs")], ["--catalog", str(tmp_path / "catalog")]):
+        assert exit_codes.OK == main(["ls", *place, *form.split(), *options.split()])
         found.append(capsys.readouterr())
     assert found[0] == found[1]
     assert len(found[0].out) > 80
-
-
-def test_metric_is_read_without_making_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values that are clear in the columns are not looked up, run by run."""
-    for number in range(4):
-        (tmp_path / "runs" / str(number)).mkdir(parents=True)
-        text = START % (number, "2026-11-22T10:00:00Z") + STEP % (1.5, 1, 0.5 + number)
-        (tmp_path / "runs" / str(number) / "events.jsonl").write_text(text, encoding="utf-8")
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    monkeypatch.setattr(asked_values, "Fields", None)
-    found = asked_values.asked_values(Catalog(tmp_path / "catalog"), ["loss", "state", "lr"], "ORDER BY stream DESC")
-    assert found is not None
-    assert {"loss": [3.5, 2.5, 1.5, 0.5], "state": ["torn"] * 4, "lr": [UNKNOWN] * 4} == found.values
 
 
 def test_whole_table_imports_no_reader_of_runs(catalog: Path) -> None:
@@ -178,7 +164,7 @@ def test_whole_table_imports_no_reader_of_runs(catalog: Path) -> None:
     assert "0 []" == done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("order", ["", "--sort lr"])
+@pytest.mark.parametrize("order", ["", "--sort last.loss"])
 @pytest.mark.parametrize(("roots", "name"), [(["one"], "one"), (["one", "two"], "{}/one"), (["."], "one")])
 def test_name_of_a_run_that_is_a_root(
     tmp_path: Path, roots: list[str], name: str, order: str, capsys: pytest.CaptureFixture[str]
@@ -210,7 +196,9 @@ def test_rows_of_a_large_catalog_stay_together_and_in_order(catalog: Path, tmp_p
     number, large = 150_000, tmp_path / "catalog"
     shutil.copytree(catalog, large)
     (file, *_) = Catalog(large).manifest.runs
-    changed = "'/r/' || hash(n) AS path, '/r/' || hash(n) || '/e' AS stream, (hash(n) % 1000003)::DOUBLE AS final_loss"
+    loss = "(hash(n) % 1000003)::DOUBLE"
+    changed = f"'/r/' || hash(n) AS path, '/r/' || hash(n) || '/e' AS stream, {loss} AS final_loss"
+    changed += f", {loss}::VARCHAR AS said_loss"
     rows = f"(FROM '{large / file}' LIMIT 1), range({number}) AS numbers(n)"
     with library().connect() as connection:
         connection.execute(
@@ -220,7 +208,7 @@ def test_rows_of_a_large_catalog_stay_together_and_in_order(catalog: Path, tmp_p
     os.replace(tmp_path / "made.parquet", large / file)
     found = Catalog(large)
     found.manifest.runs = [file]
-    listed = found.listed(limit=limit)
+    listed = found.listed(Choice(limit=limit))
     assert sorted(expected, key=lambda pair: (pair[0], f"{pair[1]}/e"))[:limit] == [
         *zip(listed.final_loss, listed.path, strict=True)
     ]
@@ -236,7 +224,7 @@ def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
         else:
             build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
             before = Catalog(tmp_path / "catalog")
-    assert (1, 2) == (len(before.listed().path), len(Catalog(tmp_path / "catalog").listed().path))
+    assert (1, 2) == (len(before.listed(Choice()).path), len(Catalog(tmp_path / "catalog").listed(Choice()).path))
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     with pytest.raises(CatalogError, match=r"was written twice while it was read .*; try again"):
         before.runs()
@@ -256,3 +244,48 @@ def test_failed_query_says_what_to_do(catalog: Path, sql: str, advice: str) -> N
     """The reason comes with what there is."""
     with pytest.raises(ValueError, match=re.escape(advice)):
         Catalog(catalog).query(sql)
+
+
+def test_name_that_is_not_text_is_that_of_no_run(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bytes of the command line that are not UTF-8 are searched as they are shown."""
+    assert exit_codes.OK == main(["ls", "--catalog", str(catalog), "--where", "reason = \udcff"])
+    assert "none of 6 runs meets the conditions" in capsys.readouterr().err
+    assert exit_codes.USAGE == main(["ls", "--catalog", str(catalog), "--sort", "\udcff"])
+    assert "no run has a field" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--sort", "lrr"], ["--where", "lrr > 1"], ["--json", "--sort", "lrr"]])
+def test_unknown_name_is_wrong_usage(tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A catalog knows the names of its runs, and suggests one."""
+    (tmp_path / "runs").mkdir()
+    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r","config":{"optim":{"lr":0.5}}}\n'
+    (tmp_path / "runs" / "events.jsonl").write_text(start)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    assert exit_codes.USAGE == main(["ls", "--catalog", str(tmp_path / "catalog"), *options])
+    assert "no run has a field 'lrr'; did you mean 'lr'?" in capsys.readouterr().err
+
+
+def test_name_of_one_run_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs with names of their own are listed and queried by each of them, and share no columns."""
+    number = 60
+    for each in range(number):
+        (tmp_path / "runs" / str(each)).mkdir(parents=True)
+        config = {f"own_{each}.x": each, "lr": 0.5, "Ω/~": "a"}
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
+        step = {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "extra": {f"acc/{each}": each + 0.5}}
+        text = "".join(json.dumps(line) + "\n" for line in (start, step))
+        (tmp_path / "runs" / str(each) / "events.jsonl").write_text(text)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    found = Catalog(tmp_path / "catalog")
+    for name in ("config.own_7.x", "last.acc/7", "LAST.ACC/7"):
+        assert [(7,)] == found.query(f'select floor("{name}")::INT from runs where "{name}" > 0').rows
+    assert [(number,)] == found.query('select count("config.lr") from runs where "config.Ω/~" = \'a\'').rows
+    columns = found.query("select * from runs").columns
+    assert "config.lr" in columns
+    assert "last.loss" in columns
+    assert "config.own_7.x" not in columns
+    assert "config.own_7.x" in found.query('select *, "config.own_7.x" from runs').columns
+    assert exit_codes.OK == main(["ls", "--catalog", found.path, "--where", "acc/9 > 9 and own_9.x = 9", "--csv"])
+    assert 2 == len(capsys.readouterr().out.splitlines())
+    with pytest.raises(ValueError, match='Candidate bindings: "config'):
+        found.query('select "config.lrr" from runs')

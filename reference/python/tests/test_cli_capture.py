@@ -15,6 +15,7 @@ from logged_runs import events, findings
 from strategies import streams
 from toyspec.integrations.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.processes import TrainingProcess
 
 PROGRAM = """
 import sys
@@ -128,7 +129,7 @@ def test_reader_that_leaves_does_not_stop_the_log(tmp_path: Path) -> None:
 @given(data=streams() | st.binary())
 def test_any_bytes_are_taken(data: bytes) -> None:
     """Whatever a program prints, nothing is raised."""
-    run = TrainingRun(RunOptions(), Start(framework="run", rank=1))
+    run = TrainingRun(RunOptions(), Start(framework="run", process=TrainingProcess(1, 2, "test")))
     capture = Capture(run)
     capture.feed(data)
     capture.finish()

@@ -105,11 +105,28 @@ def test_walk_skips_what_is_not_a_run(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_walk_that_finds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], streams: dict[str, bytes]) -> None:
     """A directory without a run gives 2 and one sentence, also beside a run; what is not a run does not count."""
     (tmp_path / "run.jsonl").write_bytes(RUN_START + RUN_END)
-    root = folder(tmp_path, **streams)
+    root = tmp_path / "runs"
+    root.mkdir()
+    folder(root, **streams)
     assert main(["check", str(root), str(tmp_path / "run.jsonl")]) == exit_codes.USAGE
     shown = capsys.readouterr().out
     assert f"{root}: no run in this directory or below it; " in shown or f"{root}: no events.jsonl" in shown
     assert ("skipped 1 file of another format" in shown) == bool(streams)
+
+
+def test_directory_with_a_log_that_nothing_recognizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is a finding, with the files that may be logs; a key that is named makes one of them a run."""
+    (tmp_path / "losses.csv").write_bytes(b"a,b\n1,2.5\n2,2.25\n")
+    (tmp_path / "notes.txt").write_bytes(b"nothing to see\n")
+    assert main(["check", str(tmp_path)]) == exit_codes.FINDINGS
+    first, advice, last = capsys.readouterr().out.splitlines()
+    assert f"{tmp_path}: stream-missing  no stream, and no log that is recognized; " in first
+    assert first.endswith("these files may be logs: losses.csv")
+    assert "--step-key" in advice
+    assert last == "1 run: without a stream · 1 error"
+    assert main(["check", "--step-key", "a", str(tmp_path)]) == exit_codes.OK
+    assert main(["check", "--step-key", "NOPE", str(tmp_path / "losses.csv")]) == exit_codes.USAGE
+    assert "no record has the key NOPE; the records have: a, b" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [(), ("--require-complete",), ("--format", "json"), ("--workers", "2")])

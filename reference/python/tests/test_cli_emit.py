@@ -116,10 +116,12 @@ def test_name_that_is_not_a_run_id(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ended_run_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is written after run_end; --replace begins a new stream and keeps the old one."""
+    """After run_end comes a run_resume; --replace begins a new stream and keeps the old one."""
     assert main(["emit", str(run), "run_end"]) == exit_codes.OK
-    assert main(["emit", str(run), "note", "text=x"]) == exit_codes.USAGE
-    assert "--replace" in capsys.readouterr().err
+    assert main(["emit", str(run), "note", "text=x"]) == exit_codes.FINDINGS
+    assert "the run has ended; write run_resume first" in capsys.readouterr().err
+    assert main(["emit", str(run), "run_resume", "from_step=0"]) == exit_codes.OK
+    assert main(["emit", str(run), "note", "text=x"]) == exit_codes.OK
     old = (run / "events.jsonl").read_bytes()
     assert main(["emit", str(run), "note", "text=x", "--replace"]) == exit_codes.USAGE
     assert main(["emit", str(run), "run_start", "--replace"]) == exit_codes.OK

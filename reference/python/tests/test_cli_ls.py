@@ -68,6 +68,24 @@ def test_ls_filters_by_findings(root: str, capsys: pytest.CaptureFixture[str]) -
     assert (1, 0) == (found["bad"], found["llama-base-lr0-20261121-001"])
 
 
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        (["--sort", "lrr"], "no run has a field 'lrr'; did you mean 'lr'?"),
+        (["--where", "end = errored"], "no run has a field 'end'; did you mean 'reason'?, at character 1"),
+        (["--where", "lr < 3x"], '"3x" has an unknown unit; use s, min'),
+        (["--where", "lr in 3"], '"in" is not an operator here; compare with = once for each value'),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_unknown_name_is_wrong_usage(
+    root: str, capsys: pytest.CaptureFixture[str], options: list[str], fact: str
+) -> None:
+    """A list is not sorted or filtered by what no run has, or by half of what was written."""
+    assert exit_codes.USAGE == main(["ls", root, *options])
+    assert fact in capsys.readouterr().err
+
+
 def test_ls_sorts_by_a_metric(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The best value comes first by the goal of the metric; a run without a value is last, whichever way round."""
     assert ["lr2", "lr1", "lr0", "none"] == names(capsys, "--sort", "val/acc", root)

@@ -97,14 +97,14 @@ def test_rows_are_the_same_together_and_one_by_one(odd: float, monkeypatch: pyte
 def test_plain_rows_become_lines_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The shortcut is taken: of 100 plain rows only the first is made by itself."""
     made = []
-    whole = wandb_rows.Rows.lines
+    whole = wandb_rows.WandbRows.lines
 
-    def lines(self: wandb_rows.Rows) -> bytes | None:
+    def lines(self: wandb_rows.WandbRows) -> bytes | None:
         found = whole(self)
         made.append(0 if found is None else found.count(b"\n"))
         return found
 
-    monkeypatch.setattr(wandb_rows.Rows, "lines", lines)
+    monkeypatch.setattr(wandb_rows.WandbRows, "lines", lines)
     items = [[item("_step", str(step)), item("loss", "2.5"), item("lr", "0.1")] for step in range(100)]
     messages = [field(2, b"".join(each[step % 3 :] + each[: step % 3])) for step, each in enumerate(items)]
     imported(run_file(tmp_path / "run-a.wandb", *messages), tmp_path / "runs")

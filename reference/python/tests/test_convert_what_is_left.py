@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
 from toyspec.convert.formats import load
-from toyspec.convert.simple_yaml import parsed
+from toyspec.convert.yaml_text import parsed
 from toyspec.errors import SourceError
 
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
@@ -157,15 +158,54 @@ def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "config", "odd"),
+    ("text", "config"),
     [
-        ("a:\n  - 'x: y'\n  - -1\nb: 1\n", {"a": ["x: y", -1], "b": 1}, []),
-        ("a:\n- 1\n- k: v\n  w: 2\nb: 1\n", {"b": 1}, ["a:", "- 1", "- k: v", "  w: 2"]),
-        ("a:\n- 1\n- - 2\nb:\n", {"b": None}, ["a:", "- 1", "- - 2"]),
-        ("a:\n- 1\n  b: 2\n", {"a": [1]}, ["  b: 2"]),
-        ("- 1\n", {}, ["- 1"]),
+        ("a:\n  - 'x: y'\n  - -1\nb: 1e-5\n", {"a": ["x: y", -1], "b": 1e-05}),
+        ("a:\n- 1\n- k: v\n  w: 010\nb: yes\n", {"a": [1, {"k": "v", "w": 10}], "b": "yes"}),
+        ("day: 2026-11-23\nat: 10:30\n", {"day": "2026-11-23", "at": "10:30"}),
+        ("1: a\n1.0: b\nnull: c\ntrue: d\n", {"1": "a", "1.0": "b", "null": "c", "true": "d"}),
+        ("a: &x [1]\n# note\ntext: |\n  two\n  lines\n", {"a": [1], "text": "two\nlines\n"}),
+        ("", {}),
     ],
 )
-def test_lists_in_yaml(text: str, config: dict[str, object], odd: list[str]) -> None:
-    """A list with anything but scalars is left out, and each of its lines is reported."""
-    assert (config, odd) == parsed(text)
+def test_settings_in_yaml(text: str, config: dict[str, object]) -> None:
+    """Settings are read by YAML 1.2, where exponents need no point, yes is a text, and days are not times."""
+    assert config == parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("- 1\n", "not a map"),
+        ("a: [\n", "line 2: "),
+        ("a: &x [1]\nb: [*x, *x]\n", "line 2: an alias, which is not read"),
+        ("a: !!python/name:os.system\n", "line 1: could not determine a constructor"),
+        ("[" * 100_000, "maps or lists are nested too deep"),
+        ("? [1, 2]\n: 3\n", "line 1: a key that is not a text"),
+        ("a: 1\na: 2\n", "line 2: a key that comes twice"),
+        ("a: \x07\n", "not YAML"),
+    ],
+)
+def test_yaml_that_is_not_settings(text: str, fact: str) -> None:
+    """What is not a map of settings is refused with its line, and executes nothing."""
+    with pytest.raises(ValueError, match=re.escape(fact)):
+        parsed(text)
+
+
+def test_damaged_settings_are_reported(tmp_path: Path) -> None:
+    """A params.yaml that cannot be read is one dropped item, and the values are imported."""
+    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
+    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
+    (folder / "params.yaml").write_text("a: [1\n")
+    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
+    assert "config" not in records(run.target)[0]
+    assert ["params.yaml"] == [
+        example.place for loss in run.losses if loss.cause == "damaged" for example in loss.examples
+    ]
+
+
+def test_settings_without_the_package_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PyYAML, the import of a folder with settings says what to install."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ImportError, match=r"reading params.yaml needs .*toyspec\[dvclive\]"):
+        parsed("a: 1\n")

@@ -62,8 +62,9 @@ def checked(case: Case) -> FileReport:
     if case.scope == "bundle":
         with tempfile.TemporaryDirectory() as folder:
             path = place(case, folder) if case.entries else case.folder
-            (report,) = toyspec.check(
-                path, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
+            named = os.path.join(path, options.name) if options.name else path
+            report, *_ = toyspec.check(
+                named, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
             ).files
         return report
     return toyspec.check_bytes(

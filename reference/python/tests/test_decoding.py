@@ -18,7 +18,7 @@ from toyspec.format.decoding import decode_events, decode_values, event_types
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
-from toyspec.generated.toy_v1 import Note, Step
+from toyspec.generated.toy_v1 import RegionEnter, Step
 from toyspec.read_reports import Gap
 from toyspec.reading.reader import Mode, read
 from toyspec.reading.records import Record, RecordFeed, Target
@@ -144,9 +144,9 @@ def test_hostile_line_hides_behind_no_neighbour(line: bytes, target: Target) -> 
 
 def test_clean_lines_are_proven_together() -> None:
     """Nothing is left to be looked at alone in what writers write."""
-    lines = [STEP + b"}", b'{"kind":"note","t":1.0,"text":"a"}']
+    lines = [STEP + b"}", b'{"kind":"region_enter","t":1.0,"region":"a"}']
     events, kinds, odd = decode_events(lines, "toy/v1")
-    assert ([Step, Note], ["step", "note"], []) == ([type(event) for event in events], kinds, odd)
+    assert ([Step, RegionEnter], ["step", "region_enter"], []) == ([type(event) for event in events], kinds, odd)
     assert [] == decode_values(lines)[1]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch_like
 from toyspec.generated.toy_v1 import Backend
 from toyspec.writing.devices import device_memory, this_backend
-from toyspec.writing.processes import process_index
+from toyspec.writing.processes import process_index, this_process
 
 LIBRARIES = ("jax", "torch", "torch.distributed", "torch_xla.runtime", "torch_xla.core.xla_model")
 
@@ -19,7 +19,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Let no library be imported and no launcher have set its variables; what the test sets is undone."""
     for name in LIBRARIES:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.delenv("RANK", raising=False)
+    for launcher in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(launcher, raising=False)
     return monkeypatch
 
 
@@ -37,7 +38,10 @@ def jax(*stats: dict[str, int] | None, backend: str = "tpu", index: int = 0, cou
 def distributed(index: int, *, initialized: bool = True) -> Any:
     """Return ``torch.distributed`` of the process *index*."""
     return SimpleNamespace(
-        is_available=lambda: True, is_initialized=lambda: initialized, get_rank=lambda group=None: index
+        is_available=lambda: True,
+        is_initialized=lambda: initialized,
+        get_rank=lambda group=None: index,
+        get_world_size=lambda group=None: 16,
     )
 
 
@@ -71,10 +75,32 @@ def test_a_library_that_runs_alone_does_not_hide_another(alone: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("rank", "expected"), [("2", 2), ("0", 0), ("", 0), ("two", 0), ("-1", 0)])
 def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.MonkeyPatch) -> None:
-    """Before PyTorch is initialised, the launcher's variable tells the process; nonsense in it means none."""
+    """Before PyTorch is initialised, the launcher's variables tell the process; nonsense in one means none."""
     alone.setitem(sys.modules, "torch.distributed", distributed(9, initialized=False))
     alone.setenv("RANK", rank)
+    assert 0 == process_index()
+    alone.setenv("WORLD_SIZE", "4")
     assert expected == process_index()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (1, 2, "RANK")),
+        ({"RANK": "1", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (3, 4, "SLURM_PROCID")),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3, "OMPI_COMM_WORLD_RANK")),
+        ({"PMI_RANK": "0", "PMI_SIZE": "3"}, (0, 3, "PMI_RANK")),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, "")),
+        ({"RANK": "4", "WORLD_SIZE": "4"}, (0, 1, "")),
+    ],
+)
+def test_one_launcher_tells_rank_and_size(
+    variables: dict[str, str], expected: tuple[int, int, str], alone: pytest.MonkeyPatch
+) -> None:
+    """Half a pair says nothing, and the variables of two launchers are not mixed."""
+    for name, value in variables.items():
+        alone.setenv(name, value)
+    assert expected == this_process()
 
 
 def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs
-from toyspec.format.dialects import dialect_of, dialects
+from toyspec.format.dialects import Keys, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
@@ -63,7 +63,7 @@ def test_sample_is_recognized_and_read(name: str) -> None:
     assert (name, expected["step"]) == (reading.read_as.dialect.name, reading.read_as.step)
     report = reading.report
     assert (expected["rows"], expected["state"]) == (report.records, report.state)
-    assert expected["last_step"] == [row.step for row in rows if row.step is not None][-1]
+    assert expected["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
     counts = Counter(metric for row in rows for metric in row.values)
     assert expected["values"] == {metric: counts[metric] for metric in expected["values"]}
     assert expected.get("time_origin") == next((row.time_origin for row in rows if row.time_origin), None)
@@ -188,7 +188,7 @@ def test_step_key_is_a_choice() -> None:
     from toyspec.reading.log_detection import DialectChoice
 
     assert [10, 20] == [row.step for row in rows_of(data)]
-    assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(step="epoch"))]
+    assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(keys=Keys(step="epoch")))]
 
 
 def test_own_profiles_go_first() -> None:

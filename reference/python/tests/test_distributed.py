@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from operator import length_hint
 from pathlib import Path
@@ -81,6 +82,53 @@ def test_item_that_takes_all_memory_is_isolated() -> None:
     """An allocation that fails ends no more than the work on its own item."""
     found = dict(results_of(range(10), work(takes_all), Processes(2)))
     assert {item: item for item in range(10)} | {3: f"3: {OUT_OF_MEMORY}"} == found
+
+
+def tells_its_parent(items: list[int], *, parent: int) -> list[int]:
+    """Interrupt *parent* twice, as two workers do that pass one Ctrl-C on, and go on."""
+    for _ in range(2):
+        os.kill(parent, signal.SIGINT)
+        time.sleep(0.01)
+    time.sleep(60)
+    return items
+
+
+@needs_fork
+def test_interrupt_comes_up_where_the_crew_is_called() -> None:
+    """Ctrl-C that comes twice is raised once, by the call of the crew, and then does what it did before."""
+    before = signal.getsignal(signal.SIGINT)
+    call = partial(tells_its_parent, parent=os.getpid())
+    with pytest.raises(KeyboardInterrupt):
+        list(results_of(range(500), work(call), Processes(2)))
+    assert before is signal.getsignal(signal.SIGINT)
+
+
+@needs_fork
+def test_interrupt_is_given_to_the_handler_of_the_program() -> None:
+    """A handler that the program has set is called where the crew is called, and is set again afterwards."""
+    seen: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(results_of(range(500), work(partial(tells_its_parent, parent=os.getpid())), Processes(2)))
+        assert ([signal.SIGINT], handle) == (seen, signal.getsignal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@needs_fork
+def test_interrupt_that_nothing_raised_comes_up_at_the_end() -> None:
+    """An interrupt after the last result ends the program when the workers have ended."""
+    results = results_of(range(1), work(doubled), Processes(1))
+    assert (0, 0) == next(results)
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        results.close()
 
 
 class Kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.listing import list_runs
+from toyspec.runs.summarizing import summarize_run
+from toyspec.writing.run_starting import start_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +43,17 @@ def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> list[Any]:
 
 def _shown(run: RunSummary) -> tuple[Any, ...]:
     facts = (run.name, run.reason, run.final_loss, run.says_final_loss, run.started_at, run.seconds, run.sealed)
-    records = (run.start, run.end, run.kinds, run.evals, run.goals, run.minimized, run.dialect, run.starts_late)
+    records = (
+        run.start,
+        run.end,
+        run.kinds,
+        run.evals,
+        run.goals,
+        run.left_out,
+        run.missing,
+        run.dialect,
+        run.starts_late,
+    )
     places = (run.first_step, run.last_step, run.first_time, run.last_time, run.extent, run.attempts.state())
     curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
     return *map(repr, facts), *records, *places, run.row(), curves
@@ -72,6 +85,20 @@ def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pyte
     assert list(map(facts, plain)) == list(map(facts, own))
     monkeypatch.setenv("TOYSPEC_ENGINE", "native")
     assert len(streams) / 2 < len(digested(streams, DialectChoice()))
+
+
+def test_the_account_of_a_log_is_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes that count what the log lacks are counted by both engines, in a summary and in a list."""
+    with start_run(tmp_path, run_id="run") as run:
+        run.note("counts nothing")
+        values: dict[str, Any] = {"x": 1.0, "y": object()}
+        run.log(values)
+        run.step(-1)
+    lacks: list[Counter[str]] = [Counter(y=1), Counter(step=1)]
+    for found in both(monkeypatch, lambda: summarize_run(run.events_path).missing):
+        assert lacks == list(found.values())
+    own, plain = both(monkeypatch, lambda: _told(list_runs(tmp_path)))
+    assert plain == own
 
 
 def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

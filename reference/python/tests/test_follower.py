@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
 from property_examples import examples
 from toyspec.reading.follower import Follower, TailEvent, follow
-from toyspec.reading.live_file import FINGERPRINT_BYTES
+from toyspec.reading.live_bytes import FINGERPRINT_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record
 from toyspec.reading.stream_files import locate_stream

@@ -12,7 +12,7 @@ import pytest
 from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
 from toyspec.errors import StreamUnreadableError
 from toyspec.reading.follower import TailEvent, follow
-from toyspec.reading.live_file import FINGERPRINT_BYTES
+from toyspec.reading.live_bytes import FINGERPRINT_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record
 

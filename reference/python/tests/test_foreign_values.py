@@ -173,37 +173,89 @@ def test_what_cannot_be_written_is_refused_with_its_place(value: Any, fact: str)
 
 
 @pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"loss": np.zeros(3)}, "loss"),
+        ({"loss": Broken()}, "loss"),
+        ({"loss": 1j}, "loss"),
+        ({"lr": [0.1]}, "lr"),
+        ({"tokens": 1.5}, "tokens"),
+        ({"extra": {"x": object()}}, "extra/x"),
+        ({"extra": [1]}, "extra"),
+        ({"extra": {"x": Broken()}}, "extra/x"),
+        ({"extra": {("a", "b"): 1.0}}, "extra/('a', 'b')"),
+    ],
+)
+def test_a_value_that_cannot_be_written_is_left_out_alone(
+    tmp_path: Any, values: dict[str, Any], name: str, capfd: Any
+) -> None:
+    """All else of its step is written, and standard error and a note say which value is not there, and why."""
+    with start_run(tmp_path) as run:
+        run.step(loss=0.5)
+        run.step(**{"grad_norm": 2.0, **values})
+        run.step(loss=0.25)
+    records = list(read(run.directory))
+    found = [(record.get("loss"), record.get("grad_norm")) for record in records if record.kind == "step"]
+    assert ([(0.5, None), (None, 2.0), (0.25, None)], 0, {name: 1}) == (found, run.dropped, run.left_out)
+    (note,) = [record.value for record in records if record.kind == "note"]
+    assert ("left-out", {name: 1}, None) == (note["topic"], note["left_out"], note.get("dropped"))
+    assert note["text"].startswith(f"left out: {name} (")
+    assert 1 == capfd.readouterr().err.count(f"{name} of step is left out, and all else is written: ")
+    with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
+        run.step(**values)
+
+
+@pytest.mark.parametrize("values", [{"loss": "high"}, {"tokens": "high"}])
+def test_a_text_for_a_number_of_a_step_is_a_text_of_that_step(
+    tmp_path: Any, values: dict[str, Any], capfd: Any
+) -> None:
+    """Nothing is left out."""
+    with start_run(tmp_path) as run:
+        run.step(loss=0.5)
+        run.step(**{"grad_norm": 2.0, **values})
+    found = [(record["step"], record.get("texts")) for record in read(run.directory) if "step" in record.value]
+    assert [(1, None), (2, None), (2, values)] == found
+    assert (0, {}, "") == (run.dropped, run.left_out, capfd.readouterr().err)
+    with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
+        run.step(**values)
+
+
+@pytest.mark.parametrize(
     "values",
     [
-        {"loss": "high"},
-        {"loss": np.zeros(3)},
-        {"loss": Broken()},
-        {"loss": 1j},
-        {"lr": [0.1]},
-        {"tokens": 1.5},
-        {"tokens": "many"},
-        {"extra": {"x": object()}},
-        {"extra": [1]},
-        {"extra": {"x": Broken()}},
-        {"extra": {("a", "b"): 1.0}},
         {"step": "one"},
         {"step": Broken()},
         {"step": 10**400},
         {"phase": "night"},
+        {"phase": "night", "step": 7},
         {"phase": []},
     ],
 )
-def test_no_value_of_a_step_ends_the_training(tmp_path: Any, values: dict[str, Any], capfd: Any) -> None:
-    """What cannot be written is left out, and standard error says what and where."""
+def test_a_step_without_its_place_is_dropped(tmp_path: Any, values: dict[str, Any], capfd: Any) -> None:
+    """A step or a phase that cannot be written leaves no place for the rest; the training goes on."""
     with start_run(tmp_path) as run:
         run.step(loss=0.5)
         run.step(**values)
         run.step(loss=0.25)
     found = [record.get("loss") for record in read(run.directory) if record.kind == "step"]
-    assert ([0.5, 0.25], 1) == (found, run.dropped)
+    assert ([0.5, 0.25], 1, {}) == (found, run.dropped, run.left_out)
+    assert [{"step": 1}] == [record["dropped"] for record in read(run.directory) if record.kind == "note"]
     assert 1 == capfd.readouterr().err.count("invalid record not written, nor later ones like it: ")
     with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
         run.step(**values)
+
+
+@pytest.mark.parametrize("names", [["x" * 17_000_000], [f"{index:0>990}" for index in range(17_000)]])
+def test_names_of_any_length_and_number_are_left_out(tmp_path: Any, names: list[str], capfd: Any) -> None:
+    """Every note about them fits in a line, and together the notes count all of them."""
+    with start_run(tmp_path) as run:
+        values: dict[str, Any] = {**dict.fromkeys(names, object()), "ok": 2.0}
+        run.log(values, 1)
+    records = [record.value for record in read(run.directory)]
+    assert [{"ok": 2.0}] == [record["values"] for record in records if record["kind"] == "scalars"]
+    counts = [sum(record["left_out"].values()) for record in records if record["kind"] == "note"]
+    assert (len(names), 0) == (sum(counts), run.dropped)
+    assert "run_end" == records[-1]["kind"]
 
 
 def test_a_changed_value_is_said_once(tmp_path: Any, capfd: Any) -> None:

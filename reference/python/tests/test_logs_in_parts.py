@@ -22,7 +22,7 @@ from toyspec import check, follow, list_runs, read
 from toyspec.convert import import_runs
 from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.reading.follower import TailEvent
-from toyspec.reading.live_file import open_live
+from toyspec.reading.live_stream import open_live
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.view.identities import identity_at

@@ -20,7 +20,7 @@ from test_dialects import sample
 from toyspec import check, follow, list_runs, read
 from toyspec.convert import import_runs
 from toyspec.reading.follower import TailEvent
-from toyspec.reading.live_file import open_live
+from toyspec.reading.live_stream import open_live
 from toyspec.reading.parts import parts_in
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
@@ -129,7 +129,7 @@ def test_lines_are_in_the_order_of_times(
 def test_files_with_very_many_lines_follow_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What orders the lines of the shorter files takes memory: it is given up where there are more than a limit."""
     run = copied(tmp_path)
-    monkeypatch.setattr("toyspec.reading.merged_parts._MOST_LINES", 1)
+    monkeypatch.setattr("toyspec.reading.parts._MOST_LINES", 1)
     assert [(step, "loss") for step in range(6)] + [(2, "val_loss"), (5, "val_loss")] == shown(run)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.mirrors.rows import Histogram, Row
+from toyspec.mirrors.rows import Histogram, SentRow
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
 from toyspec.reading.records import Record, RecordFeed
@@ -30,20 +30,20 @@ def steps(losses: list[float | None], seconds: float = 1.0) -> list[dict[str, An
     return [{"kind": "step", "t": at * seconds, "step": at, "loss": loss} for at, loss in enumerate(losses)]
 
 
-def selected(found: list[Record], select: Selecting, **options: Any) -> list[Row]:
+def selected(found: list[Record], select: Selecting, **options: Any) -> list[SentRow]:
     """Return the rows of a whole run."""
     selection = Selection(select, **options)
     selection.start({})
     return all_rows(selection, found)
 
 
-def all_rows(selection: Selection, found: list[Record]) -> list[Row]:
+def all_rows(selection: Selection, found: list[Record]) -> list[SentRow]:
     """Return the rows of *selection* for a run that ends after *found*."""
     rows = [row for record in found for row in selection.take(record, record.get("phase", "train"))]
     return rows + selection.finish()
 
 
-def values(rows: list[Row], name: str = "loss") -> list[Any]:
+def values(rows: list[SentRow], name: str = "loss") -> list[Any]:
     """Return the values of one metric."""
     return [row.values[name] for row in rows if name in row.values]
 

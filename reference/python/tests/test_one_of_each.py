@@ -78,6 +78,15 @@ def test_a_run_of_several_files_is_named_once(folder: tuple[Path, dict[tuple[str
     assert ["confusion_6.json", "events.jsonl", "run.json"] == names
 
 
+def test_fragments_are_one_log_and_a_database_beside_them_another(tmp_path: Path) -> None:
+    """A fragment without a step counts with the others; what is beside their log is imported."""
+    shutil.copytree(DIALECTS / "trackio" / "inbox", tmp_path / "inbox")
+    (fragments,) = (tmp_path / "inbox").iterdir()
+    shutil.copy(SAMPLES / "trackio" / "demo.db", fragments)
+    found = [(each["sort"], each["files"], each["examples"]) for each in lying(tmp_path)]
+    assert [("dialect", 4, [str(fragments)]), ("foreign", 1, [str(fragments / "demo.db")])] == found
+
+
 def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> None:
     """It counts with the stream; alone it is not a log."""
     run = tmp_path / "run"

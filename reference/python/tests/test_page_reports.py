@@ -126,6 +126,29 @@ def without_mismatch(report: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
+def test_streams_of_ranks_are_listed_in_order(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The streams of other ranks are listed beside that of rank 0 only, by their numbers."""
+    monkeypatch.chdir(tmp_path)
+    for name, start in {
+        "a/events.jsonl": {"run_id": "a", "rank": 0},
+        "a/events.jsonl.gz": {"run_id": "a", "rank": 3},
+        "a/events.rank-10.jsonl": {"run_id": "a", "rank": 10},
+        "a/events.rank-2.jsonl": {"run_id": "b", "rank": 1},
+        "a/events.rank-03.jsonl": {"run_id": "a", "rank": 3},
+        "b/events.rank-1.jsonl": {"run_id": "b", "rank": 1},
+    }.items():
+        path = Path("runs", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"kind": "run_start", "schema": "toy/v1", "t": 0.0, **start}) + "\n")
+    expected = checked("--format", "json", "runs")
+    assert [] == differing_lines(expected, page_report(program, files=[], folders=["runs"])["json"])
+    assert ["events.jsonl", "events.rank-2.jsonl", "events.rank-10.jsonl", "events.jsonl.gz"] == [
+        Path(file["path"]).name for file in json.loads(expected)["files"]
+    ]
+    for rule in ("rank-mismatch", "rank-of-another-run"):
+        assert expected.count(f'"rule":"{rule}"') == 1
+
+
 def test_report_on_odd_bundles(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sidecars, names of directories and folders without a stream take part as they do for the command."""
     monkeypatch.chdir(tmp_path)

@@ -73,14 +73,14 @@ def test_runs_in_a_real_store(bucket: str) -> None:
 @needs_s3
 def test_hundred_megabytes_grow_in_a_real_store(bucket: str, tmp_path: Path) -> None:
     """At most 1.2 of the bytes written are sent, and the object is the stream at the end."""
-    from toyspec.sync.run_sync import Settings
+    from toyspec.sync.run_sync import SyncSettings
     from toyspec.sync.syncing import Syncing
 
     path = tmp_path / "runs" / "a" / "events.jsonl"
     path.parent.mkdir(parents=True)
     whole = stream(1_300_000)
     assert 100_000_000 < len(whole)
-    syncing = Syncing(str(tmp_path / "runs"), f"{bucket}/runs", Settings())
+    syncing = Syncing(str(tmp_path / "runs"), f"{bucket}/runs", SyncSettings())
     sent = written = 0
     with path.open("ab", buffering=0) as file:
         while written < len(whole):
@@ -110,7 +110,7 @@ def test_blob_grows_by_blocks_in_a_real_store(container: str, tmp_path: Path) ->
     """A blob that another program wrote whole is sent whole once, then only new bytes are sent."""
     from obstore.store import AzureStore
 
-    from toyspec.sync.run_sync import Settings
+    from toyspec.sync.run_sync import SyncSettings
     from toyspec.sync.syncing import Syncing
 
     address = f"{container}/runs/a+b_c=1,d/events.jsonl"
@@ -120,7 +120,7 @@ def test_blob_grows_by_blocks_in_a_real_store(container: str, tmp_path: Path) ->
     lines = [whole.index(b"\n", at) + 1 for at in range(400_000, len(whole) - 100, 50_000)]
     objects = AzureStore(BUCKET, client_options={"allow_http": True})
     obstore.put(objects, "runs/a+b_c=1,d/events.jsonl", whole[: lines[0]], use_multipart=False)
-    syncing = Syncing(str(tmp_path / "runs"), f"{container}/runs", Settings())
+    syncing = Syncing(str(tmp_path / "runs"), f"{container}/runs", SyncSettings())
     for before, end in itertools.pairwise([0, *lines, len(whole)]):
         path.write_bytes(whole[:end])
         report = syncing.once()

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import toyspec
+import toyspec.errors
 import toyspec.events
 from toyspec.generated import kaun_v1, metrics_v1, toy_v1
 
@@ -82,7 +83,6 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 
 INTERNAL = {
-    "toyspec.catalog.gists.GistError": "makes an update of a catalog read the run whole",
     "toyspec.cli.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.convert.imported_bundles.TargetError": "is an OSError of the directory of an import",
@@ -97,6 +97,7 @@ INTERNAL = {
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.sync.spans.ShortenedError": "lets a file wait for the next pass",
+    "toyspec.places.place.MalformedAnswerError": "makes a sync compare and try again",
     "toyspec.sync.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.requests.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
@@ -106,7 +107,7 @@ INTERNAL = {
 
 OF_AN_EXTRA = {"toyspec.places.file_systems": "fsspec", "toyspec.places.object_stores": "obstore"}
 OF_AN_EXTRA |= {"toyspec.sync.s3_buckets": "boto3", "toyspec.sync.stores": "obstore"}
-OF_AN_EXTRA |= {"toyspec.sync.azure_containers": "obstore"}
+OF_AN_EXTRA |= {"toyspec.sync.azure_containers": "azure"}
 OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 
@@ -125,6 +126,63 @@ def test_every_error_is_public_and_in_one_tree() -> None:
     assert set(INTERNAL) <= set(found)
     assert [] == [name for name, error in known.items() if not issubclass(error, toyspec.ToyspecError)]
     assert [] == [name for name in known if name.rpartition(".")[2] not in public]
+
+
+def test_documented_tree_of_errors_is_complete() -> None:
+    """The tree in ``toyspec.errors`` has every public error below its class, and names the built-in one that it is."""
+    documented, above = {}, {0: ""}
+    for line in (toyspec.errors.__doc__ or "").splitlines():
+        if found := re.match(r"    ([ │├└─]*)(\w+Error)\b *(.*)", line):
+            depth, name, meaning = len(found[1]) // 4, found[2], found[3]
+            above[depth + 1] = name
+            also = re.search(r"\(an? (\w+) too\)", meaning)
+            documented[name] = (above[depth], also[1] if also else None)
+    public = [getattr(toyspec, name) for name in toyspec.__all__]
+    errors = [value for value in public if isinstance(value, type) and issubclass(value, toyspec.ToyspecError)]
+    assert {error.__name__: (parent_of(error), builtin_of(error)) for error in errors} == documented
+
+
+def parent_of(error: type[BaseException]) -> str:
+    """Return the name of the nearest public class of which *error* is one, empty for the root."""
+    return next((base.__name__ for base in error.__mro__[1:] if base.__name__ in toyspec.__all__), "")
+
+
+def builtin_of(error: type[BaseException]) -> str | None:
+    """Return the built-in exception that *error* is too, besides Exception."""
+    return next((base.__name__ for base in (OSError, ValueError) if issubclass(error, base)), None)
+
+
+def test_a_dialect_is_chosen_the_same_way_everywhere() -> None:
+    """Each public function takes ``"auto"``, a name, a choice, or None for none, and recognizes one by default."""
+    found = {}
+    for name in set(toyspec.__all__) - {"__version__"}:
+        value = getattr(toyspec, name)
+        if inspect.isfunction(value) and "dialect" in inspect.signature(value).parameters:
+            parameter = inspect.signature(value).parameters["dialect"]
+            found[name] = (parameter.default, parameter.annotation)
+    assert {"read", "follow", "check", "check_bytes", "list_runs", "import_runs", "build_catalog"} <= set(found)
+    assert {("auto", "DialectChoice | str | None")} == set(found.values())
+
+
+def test_none_reads_no_dialect(tmp_path: Path) -> None:
+    """With None, the log of another program is of another format for reading, checking, listing and importing."""
+    log = tmp_path / "logs" / "metrics.jsonl"
+    log.parent.mkdir()
+    log.write_bytes(b'{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.0}\n')
+    choices: list[tuple[toyspec.DialectChoice | str | None, bool]] = [
+        (None, False), (toyspec.DialectChoice(None), False), ("auto", True), (toyspec.DialectChoice(), True)
+    ]  # fmt: skip
+    for dialect, is_read in choices:
+        with toyspec.read(log, dialect=dialect) as reading:
+            list(reading)
+        report = toyspec.check_bytes(log.read_bytes(), dialect=dialect)
+        listed = toyspec.list_runs(log.parent, dialect=dialect)
+        out = tmp_path / f"runs-{len(list(tmp_path.iterdir()))}"
+        imported = toyspec.import_runs([log], out, dialect=dialect)
+        assert is_read == (reading.report.dialect is not None), dialect
+        assert is_read == ("unknown-format" not in {finding.rule for finding in report.findings}), dialect
+        assert is_read == bool(list(listed)), dialect
+        assert is_read == bool(imported.runs), dialect
 
 
 def is_there(package: str | None) -> bool:

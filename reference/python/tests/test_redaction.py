@@ -2,7 +2,8 @@
 
 import pytest
 
-from toyspec.integrations.redaction import HIDDEN, command_line_without_secrets, is_secret_name, without_secrets
+from toyspec.generated.redaction import HIDDEN
+from toyspec.writing.redaction import Redaction, command_line_without_secrets, is_secret_name, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,7 @@ from toyspec.integrations.redaction import HIDDEN, command_line_without_secrets,
         "APIKEY",
         "WANDB_API_KEY",
         "hub_token",
+        "hf_token",
         "push_to_hub_token",
         "token",
         "Authorization",
@@ -29,7 +31,20 @@ def test_name_of_a_secret_is_known(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["eos_token", "pad_token_id", "max_tokens", "tokenizer", "num_key_value_heads", "keys", "lr", "passes", "monkey"],
+    [
+        "eos_token",
+        "eos_token_id",
+        "pad_token",
+        "pad_token_id",
+        "max_tokens",
+        "max_token",
+        "tokenizer",
+        "num_key_value_heads",
+        "keys",
+        "lr",
+        "passes",
+        "monkey",
+    ],
 )
 def test_setting_that_sounds_like_a_secret_is_none(name: str) -> None:
     """Tokens of a vocabulary, counts of tokens and heads of attention stay."""
@@ -56,7 +71,16 @@ def test_secrets_are_replaced_at_any_depth_and_numbers_stay() -> None:
 )
 def test_text_of_the_form_of_a_secret_is_replaced_under_any_name(text: str, expected: str) -> None:
     """Keys of well-known services are recognised by their form, and a password in an address by its place."""
-    assert expected == without_secrets(text, "note")
+    assert expected == without_secrets(text)
+
+
+def test_secret_of_a_key_that_is_cleared_stays() -> None:
+    """A setting may be written unchanged: by its key, or by its path; what was replaced is named."""
+    redaction = Redaction(["hub/token", "api_key"])
+    given = {"hub": {"token": "abc"}, "other": {"token": "def"}, "api_key": "k"}
+    assert given | {"other": {"token": HIDDEN}} == redaction.settings(given)
+    assert ["--api-key", "k", f"--token={HIDDEN}"] == redaction.command_line(["--api-key", "k", "--token=d"])
+    assert ["other/token", "argv"] == redaction.replaced
 
 
 def test_command_line_loses_its_secrets() -> None:

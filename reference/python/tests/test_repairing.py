@@ -81,8 +81,12 @@ def test_a_stream_of_a_live_writer_is_refused(stream: Path) -> None:
         ("events.jsonl", gzip.compress(b"x" * 500), "gzip data"),
         ("log.jsonl", b'{"type":"user","message":"hi"}\n{"type', "type, message"),
         ("trainer_state.json", b'{\n  "epoch": 1.0\n}', "JSON document"),
-        ("log.csv", b"step,loss\n1,2", "(csv: CSV with a step column), which is only read; it was not changed"),
-        ("metrics.csv", b"epoch,step,train_loss\n0,1,2.5\n0,2,", "(lightning-csv: Lightning metrics.csv)"),
+        ("log.csv", b"step,loss\n1,2", "(csv: CSV table), which is only read; it was not changed"),
+        (
+            "metrics.csv",
+            b"epoch,step,train_loss\n0,1,2.5\n0,2,",
+            "(lightning-csv: CSV with steps and epochs)",
+        ),
         ("log.jsonl", b'{"_step": 1, "_runtime": 2.5, "loss": 1.5}\n{"_st', "`toyspec import` makes a run"),
         ("run-a.wandb", b":W&B\xe1\xbe\x00", "it was not changed; read this file with `toyspec import`"),
         ("x.zip", b"PK\x03\x04 zip", "zip"),
@@ -187,3 +191,16 @@ def test_a_repair_against_a_writer_destroys_nothing(tmp_path: Path) -> None:
         thread.join()
     assert 2000 == content(path).count(b"\n")
     assert ["events.jsonl"] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"a":1,"b":2}', b"1,2,3", b'{"epoch": 1, "loss": [', b'{"kind":1}', b'{"step":1,"loss":2}']
+)
+@pytest.mark.parametrize("name", ["x.json", "events.jsonl"])
+def test_a_file_that_is_not_proven_to_be_a_stream_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
+    """Without a whole record, the bytes must begin as a record of toyspec; else the file stays unchanged."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(StreamRefusedError, match="not changed"):
+        repair(path)
+    assert (data, [name]) == (path.read_bytes(), os.listdir(tmp_path))

@@ -183,4 +183,12 @@ def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
     assert [stream.path for stream in streams] == list(found)
     for path, run in found.items():
         assert isinstance(run, ListedRun)
-        assert (summarize_ends(path).row(), summarize_ends(path).extent) == (run.row(), run.extent)
+        alone = summarize_ends(path)
+        assert (alone.row(), alone.extent) == (run.row(), run.extent)
+        public = [
+            name
+            for name in vars(alone)
+            if not name.startswith("_") and name not in ("series", "facts", "attempts", "asked")
+        ]
+        assert {name: getattr(alone, name) for name in public} == {name: getattr(run, name) for name in public}
+        assert alone.series.keys() == run.series.keys()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,13 @@ import pytest
 
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
+from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.toy_v1 import Git, Model
 from toyspec.reading.reader import read
 from toyspec.testing import ManualClock
 from toyspec.writing import environment
 from toyspec.writing.environment import git_revision, this_host
+from toyspec.writing.processes import TrainingProcess
 from toyspec.writing.run_starting import start_run
 
 SHA = "4bf48d3e" * 5
@@ -41,6 +45,8 @@ def test_three_lines_log_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "model": {"arch": "llama"},
         "config": {"lr": 3e-4},
     }
+    assert sys.argv == records[0].pop("argv")
+    assert {"python", "toyspec"} <= records[0].pop("packages").keys()
     assert expected == records[0]
     assert ["run_start", "step", "step", "run_end"] == [record["kind"] for record in records]
     assert [] == check("runs").files[0].findings
@@ -74,7 +80,7 @@ def test_model_may_be_its_architecture(tmp_path: Path) -> None:
 def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
     """An invalid run_start raises, and leaves neither a record nor a lock behind."""
     with pytest.raises(ValueError, match="/config/x must be"):
-        start_run(tmp_path, run_id="a", config={"x": object()})
+        start_run(tmp_path, run_id="a", config={"x": object()}, on_error="raise")
     start_run(tmp_path, run_id="a", on_error="raise").close()
     with pytest.raises(ValueError, match="run id"):
         start_run(tmp_path, run_id="../a")
@@ -149,20 +155,194 @@ def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: P
     assert [1, 2, 3, 4, 5, 3] == [record["step"] for record in read(run.directory) if record.kind == "step"]
 
 
-def test_a_run_that_has_ended_is_not_resumed(tmp_path: Path) -> None:
-    """Before the training begins, an error reports it with what to do."""
-    start_run(tmp_path, run_id="a").__exit__(None, None, None)
-    with pytest.raises(StreamRefusedError, match="cannot be resumed; give a new run another run id, or replace"):
-        start_run(tmp_path, run_id="a", exist="resume")
+def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
+    """A run is extended, or evaluated the next day; opening it without a record changes nothing."""
+    with start_run(tmp_path, run_id="a", seal="at-end") as run:
+        run.log({"loss": 1.0}, step=1)
+    before = {path.name: path.read_bytes() for path in Path(run.directory).iterdir()}
+    with start_run(tmp_path, run_id="a", exist="resume"):
+        pass
+    assert before == {path.name: path.read_bytes() for path in Path(run.directory).iterdir()}
+    with start_run(tmp_path, run_id="a", exist="resume") as run:
+        run.eval("test", loss=0.5)
+    kinds = [record.kind for record in read(run.directory)]
+    assert ["run_start", "scalars", "run_end", "run_resume", "eval", "run_end"] == kinds
+    assert 1 == list(read(run.directory))[-1]["final_step"]
     with pytest.raises(ValueError, match="needs a run_id"):
         start_run(tmp_path, exist="resume")
+
+
+def test_a_record_after_the_end_opens_the_run_again(tmp_path: Path) -> None:
+    """An evaluation after the block is not lost, and the run ends with the program as it had ended."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.step(loss=1.0)
+    run.eval("test", loss=0.5)
+    run.end_with({})
+    kinds = [record.kind for record in read(run.directory)]
+    assert ["run_start", "step", "run_end", "run_resume", "eval", "run_end"] == kinds
+    assert 0 == run.dropped
+
+
+@pytest.mark.parametrize("log", ["step", "log"])
+def test_what_comes_before_the_first_step_of_a_resumption_costs_no_step(tmp_path: Path, log: str) -> None:
+    """Where a run goes on is learnt from its first step, and corrected where a note was written before it."""
+    for first in (1, 6):
+        with start_run(tmp_path, run_id="a", exist="resume") as run:
+            run.define("loss", goal="min")
+            run.note("begins")
+            for step in range(first, first + 7):
+                run.step(step, loss=1.0) if log == "step" else run.log({"loss": 1.0}, step=step)
+            run.log({"late": 1.0}, step=2)
+    resumed = [record["from_step"] for record in read(run.directory) if record.kind == "run_resume"]
+    assert [7, 5] == resumed
+    steps = [record.step for record in read(run.directory, attempts="latest") if "loss" in record.values]
+    assert list(range(1, 13)) == steps
+    assert 0 == run.dropped
+
+
+def test_a_run_that_is_started_again_is_taken_over(tmp_path: Path) -> None:
+    """A second start in the same process ends the first run, whose object raises from then on."""
+    first = start_run(tmp_path, run_id="a")
+    first.log(loss=1.0)
+    second = start_run(tmp_path, run_id="a")
+    with pytest.raises(InvalidEventError, match="started again"):
+        first.log(loss=2.0)
+    second.log(loss=3.0)
+    second.run_end()
+    earlier = list(read(f"{first.events_path}.prev"))
+    assert ("interrupted", "started again") == (earlier[-1]["reason"], earlier[-1]["error"])
+    assert [3.0] == [record["values"]["loss"] for record in read(second.events_path) if record.kind == "scalars"]
+
+
+def test_a_run_of_another_process_is_waited_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A job that is still dying is waited for; a live one makes the start raise before the training begins."""
+    program = "import sys, toyspec; run = toyspec.start_run(sys.argv[1], run_id='a'); print(1, flush=True); input()"
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(StreamRefusedError, match=r"another writer has had it open for 0\.1 s"):
+            start_run(tmp_path, run_id="a", exist="resume", wait_seconds=0.1)
+        timer = threading.Timer(0.3, other.kill)
+        timer.start()
+        run = start_run(tmp_path, run_id="a", exist="resume", wait_seconds=60)
+        run.log(loss=1.0)
+        run.run_end()
+    assert "waiting up to 60 s" in capfd.readouterr().err
+    assert ["run_start", "run_resume", "scalars", "run_end"] == [record.kind for record in read(run.directory)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "reason", "error"),
+    [
+        ("", "completed", None),
+        ("raise ValueError('bad data')", "errored", "ValueError: bad data"),
+        ("sys.exit(3)", "aborted", "exit status 3"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", "interrupted", "signal SIGTERM"),
+        ("os.kill(os.getpid(), signal.SIGINT); time.sleep(5)", "interrupted", "signal SIGINT"),
+        (
+            "t = threading.Thread(target=lambda: 1 / 0, name='loader'); t.start(); t.join()",
+            "errored",
+            "in thread loader: ZeroDivisionError: division by zero",
+        ),
+        (
+            "signal.signal(signal.SIGTERM, lambda *_: None); os.kill(os.getpid(), signal.SIGTERM)",
+            "completed",
+            None,
+        ),
+        (
+            "pid = os.fork(); pid or sys.exit(7); os.waitpid(pid, 0)",
+            "completed",
+            None,
+        ),
+        ("os._exit(0)", None, None),
+    ],
+)
+def test_a_run_ends_as_its_program_does(tmp_path: Path, ending: str, reason: str | None, error: str | None) -> None:
+    """Without a block: at exit, by an exception in any thread, by a signal; a child or os._exit ends nothing."""
+    program = f"""
+import os, signal, sys, threading, time, toyspec
+run = toyspec.start_run("runs", run_id="a")
+run.log(loss=1.0)
+{ending}
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    last = list(read(tmp_path / "runs/a"))[-1]
+    assert (reason, error) == (last.value.get("reason"), last.value.get("error"))
+
+
+@pytest.mark.parametrize("block", ["", "with run: "])
+def test_a_loop_that_catches_a_signal_goes_on(tmp_path: Path, block: str) -> None:
+    """A handler that was there is called, what the program still logs is kept, and the run is not completed."""
+    program = f"""
+import os, signal, toyspec
+stops = []
+signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
+run = toyspec.start_run("runs", run_id="a")
+def train():
+    for step in range(1, 9):
+        run.log(loss=1.0)
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert stops == [1]
+{block}train()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert 8 == sum(record.kind == "scalars" for record in found)
+    assert ("interrupted", "signal SIGTERM") == (found[-1]["reason"], found[-1]["error"])
+
+
+def test_each_rank_writes_a_stream_of_its_own(tmp_path: Path) -> None:
+    """With ranks="all" the streams share run id and directory; by default the others are silent, and say why once."""
+    program = """
+import toyspec, sys
+for ranks, run_id in (("all", "each"), ("first", "one")):
+    run = toyspec.start_run("runs", run_id=run_id, ranks=ranks)
+    run.log(loss=1.0)
+    run.step(loss=1.0)
+    run.run_end()
+"""
+    said = []
+    for rank in range(3):
+        variables = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
+        )
+        said.append(done.stderr.count("RANK says that this is process"))
+    assert [0, 1, 1] == said
+    found = sorted(path.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.rglob("*.jsonl"))
+    ranks = ["each/events.jsonl", "each/events.rank-1.jsonl", "each/events.rank-2.jsonl"]
+    assert [*ranks, "one/events.jsonl"] == found
+    starts = [next(iter(read(tmp_path / "runs" / name))) for name in ranks]
+    assert [("each", rank, 3) for rank in range(3)] == [(s["run_id"], s["rank"], s["world_size"]) for s in starts]
+
+
+def test_the_last_process_to_end_seals_the_run(tmp_path: Path) -> None:
+    """A seal of streams that are still written would be broken by them."""
+    runs = [
+        start_run(tmp_path, run_id="a", ranks="all", seal="at-end", process=TrainingProcess(rank, 2, "RANK"), git=None)
+        for rank in range(2)
+    ]
+    for run in runs:
+        run.log(loss=1.0)
+    for run in runs:
+        assert not (tmp_path / "a/SHA256SUMS").exists()
+        run.run_end()
+    assert (tmp_path / "a/SHA256SUMS").read_text().count("events") == 2
+
+
+def test_processes_without_a_common_id_learn_what_to_pass(tmp_path: Path) -> None:
+    """Each would make a directory of its own."""
+    with pytest.raises(ValueError, match="pass the same run_id in each"):
+        start_run(tmp_path, ranks="all", process=TrainingProcess(1, 2, "RANK"))
 
 
 def test_a_refused_start_leaves_no_directory(tmp_path: Path) -> None:
     """What was made for a run that does not start is gone again, with a name of its own or without."""
     for run_id in ("a", None):
         with pytest.raises(ValueError, match="/config/x must be"):
-            start_run(tmp_path / "runs", run_id=run_id, config={"x": object()})
+            start_run(tmp_path / "runs", run_id=run_id, config={"x": object()}, on_error="raise")
         assert [] == [path for path in tmp_path.rglob("*") if path.name != "runs"]
     start_run(tmp_path / "runs", run_id="a", exist="fail").close()
 

@@ -105,16 +105,16 @@ def test_resume_refuses_what_is_damaged(
 
 @pytest.mark.parametrize("data", [START + END, START + END + STEP])
 @pytest.mark.parametrize("on_error", ["disable", "raise"])
-def test_a_run_that_has_ended_is_not_resumed(directory: Path, data: bytes, on_error: Any) -> None:
-    """Before anything is trained, an error says that the run is over, and what to do."""
-    path = with_stream(directory, data + b"tail")
-    with pytest.raises(
-        StreamRefusedError, match="has ended and cannot be resumed; give a new run another run id"
-    ) as caught:
-        RunWriter(directory, exist="resume", on_error=on_error)
-    assert ("complete", str(path)) == (caught.value.reason, caught.value.filename)
-    assert data + b"tail" == path.read_bytes()
-    assert ["events.jsonl"] == os.listdir(directory)
+def test_a_run_that_has_ended_is_resumed(directory: Path, data: bytes, on_error: Any) -> None:
+    """Its next record is a run_resume, after which it is open; the last run_end counts."""
+    path = with_stream(directory, data)
+    with RunWriter(directory, exist="resume", on_error=on_error) as run:
+        with pytest.raises(InvalidEventError, match="write run_resume first"):
+            run.note("too early")
+        run.run_resume(1)
+        run.note("goes on")
+    assert path.read_bytes().startswith(data)
+    assert ["run_resume", "note", "run_end"] == kinds(run)[-3:]
 
 
 def test_resume_refuses_another_run(directory: Path) -> None:

@@ -140,22 +140,24 @@ def test_after_a_failure_that_cannot_pass_calls_do_nothing(directory: Path, capf
 
 def test_an_invalid_record_ends_no_training(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Once the run has started, an invalid record is left out, counted, and said once; before, it is an error."""
-    with pytest.raises(InvalidEventError, match="/config/x"), RunWriter(directory) as run:
-        run.run_start(config={"x": object()})
+    with pytest.raises(InvalidEventError, match="/run_id"), RunWriter(directory) as run:
+        run.write({"kind": "run_start", "schema": "toy/v1", "run_id": 3})
     assert not directory.exists()
     with RunWriter(directory) as run:
         run.run_start()
         for _ in range(3):
-            run.step(loss="high")  # type: ignore[arg-type]
+            run.eval(None)  # type: ignore[arg-type]
         run.step(-1)
         run.tap("r", step=1, nope=1)  # type: ignore[call-arg]
         run.step(1, loss=0.5)
         run.step(1, loss=0.5)
     run.note("too late")
-    assert ["run_start", "step", "run_end"] == kinds(run)
+    notes = [record for record in read(run.directory) if record.kind == "note"]
+    assert ["run_start", *["note"] * 3, "step", "note", "run_end"] == kinds(run)
     assert 7 == run.dropped
+    assert 6 == sum(sum(note.get("dropped", {}).values()) for note in notes)
     said = capfd.readouterr().err
-    assert 1 == said.count("/loss must be a number, got 'high'")
+    assert 1 == said.count("eval is invalid")
     assert 1 == said.count("step 1 after step 1")
     assert "tap has no member nope" in said
 
@@ -171,7 +173,7 @@ def test_a_start_that_comes_to_nothing_leaves_nothing(tmp_path: Path, start: str
     run = RunWriter(directory, calls=calls if start == "failed" else SystemCalls())
     if start == "refused":
         with pytest.raises(InvalidEventError):
-            run.run_start(config={"x": object()})
+            run.write({"kind": "run_start", "schema": "toy/v1", "run_id": 3})
     elif start == "failed":
         run.run_start()
     run.close()
@@ -216,16 +218,16 @@ def nested(depth: int) -> Any:
 def test_a_record_beyond_a_limit_is_left_out(
     directory: Path, extra: dict[str, Any], fact: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One record that is too deep or too long is dropped with one line for its sort; the log goes on."""
+    """A value that is too deep or too long is left out alone, with one line for its name; the log goes on."""
     run = RunWriter(directory)
     run.run_start()
     for _ in range(2):
-        run.eval("x", extra=extra)
+        run.eval("x", loss=0.5, extra=extra)
     run.step()
-    assert (True, 2) == (run.active, run.dropped)
-    assert ["run_start", "step"] == kinds(run)
+    assert (True, 0, {"extra/a": 2}) == (run.active, run.dropped, run.left_out)
+    assert ["run_start", "eval", "note", "eval", "step"] == kinds(run)
     said = capfd.readouterr().err
-    assert (1, True) == (said.count("record not written"), fact in said)
+    assert (1, True) == (said.count("is left out"), fact in said)
     run.close()
     strict = RunWriter(directory, on_error="raise")
     strict.run_start()

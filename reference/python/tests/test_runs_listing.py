@@ -8,6 +8,7 @@ import pytest
 import toyspec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -62,7 +63,7 @@ def test_filter_takes_a_condition_or_columns(root: Path) -> None:
     assert ["b"] == names(runs.filter(lambda run: run.final_loss is not None and run.final_loss < 1.5))
     assert ["b", "c"] == names(runs.filter(state="complete"))
     assert ["c"] == names(runs.filter({"config.lr": 0.3}, state="complete"))
-    assert [] == names(runs.filter({"config.nothing": None}))
+    assert ["a"] == names(runs.filter({"config.opt": "adam"}))
 
 
 def test_sort_puts_runs_without_a_value_last(root: Path) -> None:
@@ -80,7 +81,7 @@ def test_best_is_the_smallest_or_the_largest(root: Path) -> None:
     assert best is not None
     assert worst is not None
     assert ("b", "a") == (best.name, worst.name)
-    assert runs.best("config.nothing") is None
+    assert runs.best("group") is None
 
 
 def test_rows_have_the_same_columns(root: Path) -> None:
@@ -125,3 +126,67 @@ def test_run_of_scalars_alone_has_their_steps(tmp_path: Path) -> None:
             run.log({"loss": 1.0, "val/acc": 0.5}, step=step)
     (found,) = toyspec.list_runs(tmp_path)
     assert 30 == found.last_step
+
+
+@pytest.fixture(params=["ends", "whole"])
+def accurate(tmp_path: Path, request: pytest.FixtureRequest) -> toyspec.Runs:
+    """Return three runs with a metric that is better when it is larger."""
+    for name, lr, values in (("a", 0.03, (0.1, 0.9, 0.5)), ("b", 0.01, (0.2, 0.4, 0.7)), ("c", 0.1, (0.3, 0.3, 0.2))):
+        with toyspec.start_run(tmp_path, run_id=name, config={"optim": {"lr": lr}}, git=None) as run:
+            run.define("val/acc", goal="max")
+            for step, value in enumerate(values):
+                run.log({"val/acc": value}, step=step)
+    return toyspec.list_runs(tmp_path, read=request.param)
+
+
+def test_names_and_goals_are_those_of_ls(accurate: toyspec.Runs) -> None:
+    """A metric is ranked by its goal, and settings are found without a prefix, however much of the runs was read."""
+    assert ["b", "a", "c"] == names(accurate.sort("val/acc"))
+    assert ["c", "a", "b"] == names(accurate.sort("val/acc", reverse=True))
+    best = {field: accurate.best(field) for field in ("val/acc", "best.val/acc", "last.val/acc", "optim.lr", "lr")}
+    assert {"val/acc": "b", "best.val/acc": "a", "last.val/acc": "b", "optim.lr": "b", "lr": "b"} == {
+        field: run and run.name for field, run in best.items()
+    }
+    worst = accurate.best("best.val/acc", goal="min")
+    assert worst is not None
+    assert worst.name == "c"
+    assert ["a"] == names(accurate.filter(**{"optim.lr": 0.03}))
+    assert ["a"] == names(accurate.filter({"lr": 0.03, "best.val/acc": 0.9}))
+    assert ["b"] == names(accurate.filter("val/acc > .5 and lr < .02"))
+
+
+def test_metric_of_a_long_run_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Of a long stream only the ends are read first, where the metric may not be."""
+    for name, value in (("a", 0.5), ("b", 0.75)):
+        with toyspec.start_run(tmp_path, run_id=name, git=None) as run:
+            run.log({"val/acc": value}, step=0)
+            for step in range(25_000):
+                run.step(loss=2.0, step=step + 1)
+    runs = toyspec.list_runs(tmp_path)
+    assert [None, None] == [run.extent.records for run in runs]
+    assert ["b"] == names(runs.filter("val/acc > .6"))
+    assert [0.75] == [run.row()["last.val/acc"] for run in runs.filter("val/acc > .6")]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lrr", "'lr'"),
+        ("val/ac", "'val/acc'"),
+        ("end", "'reason'"),
+        ("final_los", "'final_loss'"),
+        ("Ω", "facts such as"),
+    ],
+)
+def test_unknown_name_is_an_error_that_suggests(accurate: toyspec.Runs, name: str, meant: str) -> None:
+    """In filters, orders and goals; without runs nothing is unknown."""
+    asked: list[Callable[[toyspec.Runs], object]] = [
+        lambda runs: runs.filter(f"{name} = 3"),
+        lambda runs: runs.filter({name: 3}),
+        lambda runs: runs.sort(name),
+        lambda runs: runs.best(name),
+    ]
+    for ask in asked:
+        with pytest.raises(toyspec.ExpressionError, match=f"no run has a field '{name}'; .*{meant}"):
+            ask(accurate)
+        ask(accurate[:0])

@@ -63,3 +63,14 @@ def test_reports_on_broken_streams_are_equal(tmp_path: Path) -> None:
         run.mkdir()
         (run / "events.jsonl").write_bytes(data)
     _assert_equal_reports(tmp_path)
+
+
+def test_streams_of_ranks_are_listed_in_order(tmp_path: Path) -> None:
+    """The streams of other ranks are listed beside that of rank 0 only, by their numbers."""
+    for name in ("a/events.jsonl", "a/events.rank-10.jsonl", "a/events.rank-2.jsonl", "b/events.rank-1.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a","rank":2}\n')
+    _assert_equal_reports(tmp_path)
+    listed = [Path(file["path"]).name for file in _report(str(_RUST), "check", path=tmp_path)["files"]]
+    assert listed == ["events.jsonl", "events.rank-2.jsonl", "events.rank-10.jsonl"]

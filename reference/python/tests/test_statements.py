@@ -122,13 +122,17 @@ def test_fragment_is_kept_beside_the_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("writing/resume-refused")
-@pytest.mark.parametrize("data", [START + STEP + END, START + b"{\n" + STEP])
-def test_complete_and_damaged_runs_are_not_resumed(tmp_path: Path, data: bytes) -> None:
-    """A complete run is over, and a damaged one has to be looked at by a person; neither changes."""
-    folder = bundle(tmp_path, data)
+def test_complete_runs_are_resumed_and_damaged_ones_are_not(tmp_path: Path) -> None:
+    """A run may go on after its end; a damaged one has to be looked at by a person, and does not change."""
+    data = START + b"{\n" + STEP
+    folder = bundle(tmp_path / "damaged", data)
     with pytest.raises((OSError, ToyspecError)):
         toyspec.RunWriter(folder, exist="resume", on_error="raise")
     assert data == (folder / "events.jsonl").read_bytes()
+    folder = bundle(tmp_path / "complete", START + STEP + END)
+    with toyspec.RunWriter(folder, exist="resume", on_error="raise") as run:
+        run.run_resume(from_step=1)
+    assert ["run_start", "step", "run_end", "run_resume", "run_end"] == kinds(folder)
 
 
 @pytest.mark.proves("writing/append-refused")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -16,7 +18,7 @@ from command_line import toyspec as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import Settings
+from toyspec.sync.run_sync import SyncSettings
 from toyspec.sync.syncing import Syncing, Watching
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -55,7 +57,7 @@ def test_second_call_lists_and_sends_nothing(store: Store, run: Path) -> None:
 def test_long_stream_grows_by_copies(store: Store, run: Path, small_parts: None) -> None:
     """Only new bytes are sent, within 1.2 of what was written, and every version continues the one before."""
     whole = stream(2000)
-    syncing = Syncing(str(run.parent), TO, Settings())
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
     for end in [*range(900, len(whole), 7777), len(whole)]:
         put(run, whole[:end])
         syncing.once()
@@ -95,7 +97,7 @@ def test_uploads_that_a_kill_left_are_given_up(store: Store, run: Path) -> None:
 
 def test_short_stream_waits_until_it_has_grown(store: Store, run: Path) -> None:
     """While it is watched, a stream that can only be sent whole is sent when it has grown by half, or has ended."""
-    syncing = Syncing(str(run.parent), TO, Settings())
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
     outcomes = []
     for steps, end in ((1000, ""), (1001, ""), (1600, ""), (1601, "completed")):
         put(run, stream(steps, end=end))
@@ -144,6 +146,20 @@ def test_another_run_there_stays(store: Store, run: Path) -> None:
     assert (stream(7, run_id="other"), stream(5)) == (store.objects[kept], store.get(LOG))
 
 
+@pytest.mark.parametrize("to", ["s3", "directory"])
+def test_another_run_of_the_same_size_is_a_conflict(store: Store, run: Path, tmp_path: Path, to: str) -> None:
+    """A log there with as many bytes, written later than the one here, is compared by its content."""
+    put(run, stream(5, run_id="a"))
+    place = TO if to == "s3" else str(tmp_path / "mirror")
+    sync(run, place)
+    put(run, stream(5, run_id="b"))
+    later = time.time() + 3600
+    store.times = dict.fromkeys(store.times, later)
+    if to == "directory":
+        os.utime(tmp_path / "mirror" / "a" / "events.jsonl", (later, later))
+    assert "conflict" == outcome(sync(run, place))
+
+
 def test_longer_log_there_stays(store: Store, run: Path) -> None:
     """A folder that was set back does not shorten what the place has."""
     put(run, stream(5, end=""))
@@ -155,7 +171,7 @@ def test_longer_log_there_stays(store: Store, run: Path) -> None:
 
 def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -> None:
     """Whoever has sent a log knows that it was replaced, and keeps the earlier one there."""
-    syncing = Syncing(str(run.parent), TO, Settings())
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
     put(run, stream(5))
     syncing.once()
     put(run, stream(6, run_id="new"))
@@ -175,7 +191,7 @@ def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> Non
     (result,) = sync(run).runs
     assert ["the seal is not sent: it covers 1 files that are not; --all sends them"] == result.facts
     assert [LOG] == sorted(store.versions)
-    sync(run, chosen=Settings(extent="all"))
+    sync(run, chosen=SyncSettings(extent="all"))
     assert [LOG, "runs/a/weights/step_5.gguf", "runs/a/SHA256SUMS"] == list(store.versions)
     assert [] == [finding.rule for file in toyspec.check(f"{TO}/a").files for finding in file.findings]
 
@@ -183,7 +199,7 @@ def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> Non
 def test_sidecar_that_changes(store: Store, run: Path) -> None:
     """A sidecar is replaced by what it is now, equal size or not."""
     put(run, stream(5))
-    syncing = Syncing(str(run.parent), TO, Settings())
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
     for text in (b'{"a":1}', b'{"a":2}', b'{"a":33}'):
         put(run, text, "run.json")
         syncing.once()
@@ -212,8 +228,8 @@ def test_thorough_comparison_finds_what_ends_do_not_show(store: Store, run: Path
     whole = stream(3000)
     put(run, whole)
     store.put(LOG, whole[:90_000] + b"7" + whole[90_001:])
-    assert "same" == outcome(sync(run, chosen=Settings()))
-    assert "conflict" == outcome(sync(run, chosen=Settings(thoroughness="all")))
+    assert "same" == outcome(sync(run, chosen=SyncSettings()))
+    assert "conflict" == outcome(sync(run, chosen=SyncSettings(thoroughness="all")))
 
 
 def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:
@@ -225,7 +241,7 @@ def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:
         passes.append(outcome(report))
         put(run, stream(3 + len(passes), end="" if len(passes) < 3 else "completed"))
 
-    Syncing(str(run), f"{TO}/a", Settings()).watch(Watching(threading.Event(), 0.01), on_pass)
+    Syncing(str(run), f"{TO}/a", SyncSettings()).watch(Watching(threading.Event(), 0.01), on_pass)
     assert stream(6) == store.get(LOG)
     assert "sent" == passes[-1]
 
@@ -234,7 +250,7 @@ def test_follower_of_the_place_gets_each_record_once(store: Store, run: Path, sm
     """A follower of an object that is replaced by longer ones returns every record once, and reads only what is new."""
     whole = stream(3000)
     ends = iter([40_000, 40_001, 150_000, len(whole)])
-    syncing = Syncing(str(run.parent), TO, Settings())
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
     put(run, whole[:30_000])
     syncing.once()
     read: list[int] = []
@@ -255,7 +271,7 @@ def test_follower_of_the_place_gets_each_record_once(store: Store, run: Path, sm
 def test_folder(run: Path, tmp_path: Path) -> None:
     """A directory is a place too: streams grow in it, and a follower there sees no replacement."""
     mirror = tmp_path / "mirror"
-    syncing = Syncing(str(run.parent), str(mirror), Settings())
+    syncing = Syncing(str(run.parent), str(mirror), SyncSettings())
     put(run, stream(3, end="") + FRAGMENT)
     syncing.once()
     copy = mirror / "a" / "events.jsonl"
@@ -271,5 +287,5 @@ def test_folder(run: Path, tmp_path: Path) -> None:
     assert [(run / name).read_bytes() for name in names] == [(mirror / "a" / name).read_bytes() for name in names]
     put(run, stream(5, run_id="third"))
     assert "conflict" == outcome(sync(run, str(mirror)))
-    assert "sent" == outcome(sync(run, str(mirror), Settings(on_conflict="keep both")))
+    assert "sent" == outcome(sync(run, str(mirror), SyncSettings(on_conflict="keep both")))
     assert 3 == len(list((mirror / "a").iterdir()))

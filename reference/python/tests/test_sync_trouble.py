@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec as command
-from loopback_store import BUCKET, Store, forget, s3, served, status, stream
+from loopback_store import BUCKET, Handler, Store, forget, s3, served, status, stream
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.places import opening
 from toyspec.places.place import ChangedError, Entry
 from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import Settings
+from toyspec.sync.run_sync import SyncSettings
 from toyspec.sync.spans import Span
 from toyspec.sync.syncing import Syncing, Watching
 
@@ -37,7 +37,7 @@ def test_two_at_once_never_undo_each_other(
         environment(patch, store)
         patch.setattr(s3_buckets.S3Bucket, "least_extended", 300 if is_long else 5 << 20)
         put(run, whole[:150])
-        both = [Syncing(str(run.parent), TO, Settings()) for _ in range(2)]
+        both = [Syncing(str(run.parent), TO, SyncSettings()) for _ in range(2)]
         end = 150
         for which, more in turns:
             end = min(len(whole), end + more)
@@ -118,6 +118,53 @@ def test_what_passes_is_waited_for(store: Store, run: Path) -> None:
     assert stream(5) == store.get(LOG)
 
 
+@pytest.mark.parametrize("body", [b"", b"<html><body>Sign in</body></html>"])
+@pytest.mark.parametrize("asked", ["uploads", "partNumber", "uploadId", "put"])
+def test_answers_without_content_are_asked_again(
+    store: Store, run: Path, monkeypatch: pytest.MonkeyPatch, asked: str, body: bytes
+) -> None:
+    """An empty or foreign answer with status 200 is compared and tried again, and never ends the mirror."""
+    monkeypatch.setattr(s3_buckets, "_PART_BYTES", 1 << 20 if asked == "put" else 1 << 10)
+    left = [status(200, body)] * 2
+
+    def answered(handler: Handler) -> bool:
+        is_asked = handler.command in ("PUT", "POST") and (asked == "put" or f"{asked}=" in f"{handler.path}=")
+        return bool(left) and is_asked and left.pop()(handler)
+
+    store.every = answered
+    put(run, stream(100))
+    assert ("sent", []) == (outcome(report := sync(run)), report.runs[0].facts)
+    assert (stream(100), []) == (store.get(LOG), left)
+
+
+def test_answers_that_stay_without_content_are_reported(store: Store, run: Path) -> None:
+    """A store that answers every write with nothing fails with that cause."""
+    store.every = lambda handler: handler.command == "PUT" and status(200, b"")(handler)
+    put(run, stream(5))
+    report = sync(run)
+    assert "failed" == outcome(report)
+    assert [
+        "events.jsonl: the answer of the server has no ETag, as one that was cut off or came from a proxy; try again"
+    ] == report.runs[0].facts
+
+
+def test_watching_waits_for_a_place_that_is_away_at_its_start(store: Store, run: Path) -> None:
+    """A place that fails at first is asked again, as it is later."""
+    put(run, stream(3, end=""))
+    over, outcomes = threading.Event(), []
+    store.every = status(404)
+
+    def on_pass(report: SyncReport) -> None:
+        outcomes.append(outcome(report))
+        store.every = None
+        if len(outcomes) == 2:
+            over.set()
+
+    Syncing(str(run.parent), TO, SyncSettings()).watch(Watching(over, 0.01), on_pass)
+    assert ["failed", "sent"] == outcomes[:2]
+    assert stream(3, end="") == store.get(LOG)
+
+
 def test_place_that_cannot_be_listed(store: Store, run: Path) -> None:
     """A place that gives no list ends the command, as wrong usage does."""
     put(run, stream(5))
@@ -139,7 +186,7 @@ def test_watching_survives_a_place_that_is_away(store: Store, run: Path) -> None
         if len(outcomes) == 3:
             over.set()
 
-    Syncing(str(run.parent), TO, Settings()).watch(Watching(over, 0.01), on_pass)
+    Syncing(str(run.parent), TO, SyncSettings()).watch(Watching(over, 0.01), on_pass)
     assert ["sent", "failed", "sent"] == outcomes[:3]
     assert stream(400, end="") == store.get(LOG)
 
@@ -149,7 +196,7 @@ def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     key = {"gcs_base_url": store.endpoint, "disable_oauth": True, "client_email": "", "private_key": ""}
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps({**key, "private_key_id": ""}))
     to = f"gs://{BUCKET}/runs"
-    syncing = Syncing(str(run.parent), to, Settings())
+    syncing = Syncing(str(run.parent), to, SyncSettings())
     for steps in (5, 9):
         put(run, stream(steps, end=""))
         assert "sent" == outcome(syncing.once())

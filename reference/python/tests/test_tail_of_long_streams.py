@@ -106,6 +106,16 @@ def test_logs_of_other_programs_have_the_same_last_events(
             assert shown(path, *options, "-n", number) == found
 
 
+@pytest.mark.usefixtures("small")
+def test_a_part_of_a_line_does_not_count(tmp_path: Path) -> None:
+    """Where the bytes that are looked at begin within the last line, more are looked at: the last row is found."""
+    path = tmp_path / "progress.csv"
+    path.write_bytes(b"step,loss\n" + b"1,2.5\n" * 100 + b"12," + b"0" * 25 + b"1.5\n")
+    choice = DialectChoice("csv")
+    with follower.follow_last(path, 0, idle_seconds=0.0, sleep=lambda _: None, dialect=choice) as found:
+        assert [(12, 1.5)] == [(item.step, item.values["loss"]) for item in found if isinstance(item, Record)][-1:]
+
+
 def test_the_middle_of_a_long_stream_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Little more than the end of 30 MB is read as records, and damage near the end has its line number."""
     path = tmp_path / "events.jsonl"

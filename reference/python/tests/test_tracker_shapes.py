@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from toyspec.integrations.torchtitan import ToyspecLogger
 def values(root: Path) -> list[tuple[int | None, dict[str, float]]]:
     """Return the step and the values of each scalars event of the one run below *root*."""
     return [(event.get("step"), event["values"]) for event in events(root) if event["kind"] == "scalars"]
+
+
+def left_out(root: Path) -> Counter[str]:
+    """Return how often each value was left out of the one run below *root*, by its notes."""
+    counts: Counter[str] = Counter()
+    for event in events(root):
+        counts.update(event.get("left_out", {}))
+    return counts
 
 
 def test_wandb_script(tmp_path: Path) -> None:
@@ -56,7 +65,22 @@ def test_wandb_media_are_left_out_and_reported_once(tmp_path: Path, capsys: pyte
         for _ in range(2):
             wandb.log({"image": object(), "loss": 1.0})
     assert [{"loss": 1.0}] * 2 == [found for _, found in values(tmp_path)]
-    assert 1 == capsys.readouterr().err.count("image (object) is not logged")
+    assert 1 == capsys.readouterr().err.count("image of scalars is left out, and all else is written: ")
+    assert {"image": 2} == left_out(tmp_path)
+
+
+def test_wandb_calls_for_files_are_counted_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Even before the first value, when settings may still be added."""
+    with wandb.init(dir=str(tmp_path)) as run:
+        wandb.watch(object())
+        wandb.config.update({"lr": 0.1})
+        wandb.log({"loss": 1.0})
+        wandb.save("model.bin")
+        run.log_artifact("model.bin")
+    assert {"watch": 1, "save": 1, "log_artifact": 1} == left_out(tmp_path)
+    assert {"lr": 0.1} == events(tmp_path)[0]["config"]
+    assert 1 == capsys.readouterr().err.count("watch is left out: ")
+    assert [] == findings(tmp_path)
 
 
 def test_wandb_exception_ends_the_run_as_errored(tmp_path: Path) -> None:
@@ -123,7 +147,7 @@ def test_mlflow_server_is_refused() -> None:
 
 
 def test_summary_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The calls that log numbers and texts write them; the others say once that they do not."""
+    """The calls that log numbers and texts write them; the others say once that they do not, and the log counts it."""
     with SummaryWriter(str(tmp_path), comment="_line") as writer:
         writer.add_hparams({"lr": 0.1}, {})
         writer.add_scalar("loss", 2.5, 1)
@@ -131,11 +155,16 @@ def test_summary_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         writer.add_text("note", "text", 1)
         for _ in range(2):
             writer.add_image("image", None)
+        writer.add_graph(object())
         writer.flush()
-    assert ["run_start", "scalars", "scalars", "note", "run_end"] == kinds(tmp_path)
-    assert [(1, {"loss": 2.5}), (1, {"val/a": 1.0, "val/b": 2.0})] == values(tmp_path)
-    assert {"lr": 0.1} == events(tmp_path)[0]["config"]
-    assert 1 == capsys.readouterr().err.count("add_image is not logged")
+    found = events(tmp_path)
+    assert ["run_start", "scalars", "scalars", "scalars", "note", "note", "run_end"] == kinds(tmp_path)
+    assert [(1, {"loss": 2.5}), (1, {"val/a": 1.0, "val/b": 2.0}), (1, {})] == values(tmp_path)
+    assert [{"note": "text"}] == [event["texts"] for event in found if "texts" in event]
+    assert {"image": 2, "add_graph": 1} == left_out(tmp_path)
+    assert {"lr": 0.1} == found[0]["config"]
+    assert 1 == capsys.readouterr().err.count("image is left out: toyspec's SummaryWriter does not log what add_")
+    assert [] == findings(tmp_path)
     with pytest.raises(AttributeError, match="add_scaler"):
         writer.add_scaler  # noqa: B018 - asking is what fails
 

@@ -90,7 +90,7 @@ def test_a_failure_is_reported_once_and_stops_nothing(
     call: str, wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever call fails, training and bundle go on, and the end waits for a bounded time."""
-    monkeypatch.setattr("toyspec.mirrors.background.WAIT_SECONDS", 1.0)
+    monkeypatch.setattr("toyspec.mirrors.settings.WAIT_SECONDS", 1.0)
     impatient = partial(Mirror, patience=0.1)
     monkeypatch.setattr("toyspec.tracker.sinks.bundle.Mirror", impatient)
     wandb.fail(call)

@@ -17,7 +17,7 @@ from toyspec.trainer.architectures import ARCHITECTURES  # noqa: E402
 from toyspec.trainer.checkpoints import (  # noqa: E402
     CheckpointError,
     CheckpointFacts,
-    Progress,
+    TrainingProgress,
     load_checkpoint,
     save_checkpoint,
     saved_steps,
@@ -28,7 +28,7 @@ from toyspec.trainer.text import shipped_text  # noqa: E402
 
 TEXT = shipped_text()
 FACTS = CheckpointFacts("run", {"lr": 0.005, "steps": 3}, TEXT.vocabulary)
-PROGRESS = Progress(3, first_loss=3.5, loss=float("nan"))
+PROGRESS = TrainingProgress(3, first_loss=3.5, loss=float("nan"))
 
 
 def trained(arch: str, steps: int = 3) -> LanguageModel:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toyspec.trainer.baselines import Baseline, Comparison, Losses
-from toyspec.trainer.gates import METRICS, Gate, Verdict
+from toyspec.trainer.baselines import Baseline, BaselineComparison, Losses
+from toyspec.trainer.gates import METRICS, Gate, GateVerdict
 from toyspec.trainer.settings import SettingsError
 from toyspec.writing.run_writer import RunWriter
 
@@ -42,7 +42,7 @@ def test_unknown_gate(text: str) -> None:
 @pytest.mark.parametrize("results", [{}, {"loss": math.nan}, {"loss": -math.inf}])
 def test_only_numbers_pass(results: dict[str, float]) -> None:
     """A value that is missing or not finite never passes."""
-    assert Verdict(False, None) == Gate.parsed("loss<2").check(results)
+    assert GateVerdict(False, None) == Gate.parsed("loss<2").check(results)
 
 
 def test_every_metric_may_be_asked_for() -> None:
@@ -76,9 +76,9 @@ def test_verdict_goes_by_perplexity(tmp_path: Path, ratio: float, verdict: str) 
 def test_evaluations_are_compared_where_both_have_them(tmp_path: Path) -> None:
     """At a step that both have evaluated the evaluations count, else the losses of training."""
     base = baseline(tmp_path, 3.0, 2.0)
-    assert Comparison("par", 0.0, 1.0) == base.compare(2, Losses(4.0, 9.9))
-    assert Comparison("par", 0.0, 1.0) == base.compare(1, Losses(9.9, 3.0))
-    assert Comparison("par", 0.0, 1.0) == base.compare(2, Losses(None, 2.0))
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, Losses(4.0, 9.9))
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(1, Losses(9.9, 3.0))
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, Losses(None, 2.0))
     assert base.compare(3, Losses(4.0, 3.0)) is None
 
 
@@ -99,7 +99,7 @@ def test_later_attempt_counts(tmp_path: Path) -> None:
         run.run_resume(0)
         run.step(loss=3.0)
     found = Baseline(str(tmp_path / "base"), "held-out").compare(1, Losses(None, 3.0))
-    assert found == Comparison("par", 0.0, 1.0)
+    assert found == BaselineComparison("par", 0.0, 1.0)
 
 
 def test_baseline_with_an_invalid_start_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What all integrations have in common: starting, resuming, ending, ranks, and a log that never stops the training."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from logged_runs import events, findings, kinds
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.processes import TrainingProcess
 
 
 def run_in(root: Path, **options: Any) -> TrainingRun:
@@ -65,7 +67,7 @@ def test_number_that_is_not_a_count_goes_into_extra(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     run.log_step(1, {"loss": 2.5, "tokens": 0.5})
     run.end()
-    assert {"loss": 2.5, "tokens": 0.5} == events(tmp_path)[1]["extra"]
+    assert (2.5, {"tokens": 0.5}) == (events(tmp_path)[1]["loss"], events(tmp_path)[1]["extra"])
 
 
 def test_named_run_continues_where_its_training_resumes(tmp_path: Path) -> None:
@@ -91,29 +93,33 @@ def test_named_run_that_begins_again_keeps_the_earlier_log(tmp_path: Path) -> No
     assert ["events.jsonl", "events.jsonl.prev"] == sorted(path.name for path in (tmp_path / "demo").iterdir())
 
 
-def test_training_after_the_end_of_a_run_is_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A finished log is never appended to."""
-    first = run_in(tmp_path, run_id="demo")
+def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
+    """A finished log is extended, after a resumption that says from where and which settings have changed."""
+    first = run_in(tmp_path, run_id="demo", config={"lr": 0.1, "size": 3})
     first.log({"loss": 1.0}, step=1)
     first.end()
-    second = TrainingRun(RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0))
+    second = TrainingRun(RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0, config={"lr": 0.2, "size": 3}))
     second.start(Start(framework="test", resumed_step=1))
     second.log({"loss": 1.0}, step=2)
     second.end()
-    assert ["demo", "demo-001"] == sorted(path.name for path in tmp_path.iterdir())
-    assert "continues as run demo-001" in capsys.readouterr().err
-    assert [] == findings(tmp_path)
+    assert ["demo"] == [path.name for path in tmp_path.iterdir()]
+    assert ["run_start", "scalars", "run_end", "run_resume", "scalars", "run_end"] == kinds(tmp_path)
+    resumed = events(tmp_path)[3]
+    assert (1, {"lr": 0.2}) == (resumed["from_step"], resumed["config"])
 
 
-@pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo-rank1"])])
+@pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo/events.rank-1.jsonl"])])
 def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
-    """The first process writes; with ``ranks="all"`` each has a bundle of its own, in one group."""
+    """The first process writes; with ``ranks="all"`` each has a stream of its own in the bundle."""
     run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0))
-    run.start(Start(framework="test", rank=1))
+    run.start(Start(framework="test", process=TrainingProcess(1, 2, "RANK")))
     run.log({"loss": 1.0}, step=1)
     run.end()
-    assert expected == [path.name for path in tmp_path.iterdir()]
-    assert not expected or events(tmp_path)[0]["group"] == "demo"
+    found = list(tmp_path.rglob("*.jsonl"))
+    assert expected == [path.relative_to(tmp_path).as_posix() for path in found]
+    for path in found:
+        start = json.loads(path.read_text().splitlines()[0])
+        assert ("demo", 1, 2) == (start["run_id"], start["rank"], start["world_size"])
 
 
 def test_log_that_cannot_be_written_does_not_stop_the_training(
@@ -142,6 +148,7 @@ def test_run_ends_with_the_program(tmp_path: Path, ending: str, expected: str) -
     """Frameworks do not call their callbacks when an exception ends the training; the exit of the program does."""
     program = f"""
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.processes import TrainingProcess
 run = TrainingRun(RunOptions(root="runs"), Start(framework="test"))
 run.log({{"loss": 1.0}}, step=1)
 {ending}
@@ -151,12 +158,15 @@ run.log({{"loss": 1.0}}, step=1)
     assert [] == findings(tmp_path)
 
 
-def test_only_numbers_are_values(tmp_path: Path) -> None:
-    """Nested names are joined by a slash; texts, None and arrays are left out."""
-    given = {"a": 1, "b": {"c": True, "d": "text"}, "e": None, "f": [1, 2], "g": float("nan")}
-    found = run_in(tmp_path).numbers(given)
-    assert ["a", "b/c", "g"] == list(found)
-    assert (1, 1) == (found["a"], found["b/c"])
+def test_every_value_is_written_or_counted(tmp_path: Path) -> None:
+    """Numbers, booleans and texts are written, nested ones with a slash; what is none of these is counted in a note."""
+    run = run_in(tmp_path)
+    run.log({"a": 1, "b": {"c": True, "d": "text"}, "e": None, "f": [1, 2], "g": float("nan")}, step=1)
+    run.end()
+    scalars, note = events(tmp_path)[1:3]
+    assert {"a": 1.0, "b/c": 1.0, "e": None, "g": None} == scalars["values"]
+    assert ({"b/d": "text"}, {"g": "nan"}) == (scalars["texts"], scalars["nonfinite"])
+    assert ("left-out", {"f": 1}) == (note["topic"], note["left_out"])
 
 
 def test_two_values_with_one_name_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +176,8 @@ def test_two_values_with_one_name_are_reported(tmp_path: Path, capsys: pytest.Ca
         run.log_step(step, {"a/b": 1.0, "a": {"b": 2.0}})
     run.end()
     assert [{"a/b": 2.0}] * 2 == [event["extra"] for event in events(tmp_path) if event["kind"] == "step"]
-    assert 1 == capsys.readouterr().err.count("two values of a record are named a/b")
+    assert 1 == capsys.readouterr().err.count("two values of one record have this name")
+    assert 2 == sum(event["left_out"]["extra/a/b"] for event in events(tmp_path) if event["kind"] == "note")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")

@@ -96,12 +96,14 @@ def test_gone_and_changed_runs_are_said(runs: Path, client: Client) -> None:
     shutil.rmtree(runs / "b")
     stream = runs / "sweep" / "a" / "events.jsonl"
     stream.write_bytes(stream.read_bytes().replace(END, step(21) + END))
-    assert {20, 1} == {row["steps"] for run, row in client.rows().items() if run in ("sweep/a", "b")}, "not looked at"
+    assert {20, 1} == {row["last_step"] for run, row in client.rows().items() if run in ("sweep/a", "b")}, (
+        "not looked at"
+    )
     ((gone, _), (changed, _)) = sorted(client.curves("loss", "sweep/a", "b"), key=lambda each: each[0]["run"])
     assert "gone since the catalog was written" in gone["message"]
     assert 21 == changed["points"]
     rows = client.rows()
-    assert [("changed", 21), ("gone", 1)] == [(rows[run]["since"], rows[run]["steps"]) for run in ("sweep/a", "b")]
+    assert [("changed", 21), ("gone", 1)] == [(rows[run]["since"], rows[run]["last_step"]) for run in ("sweep/a", "b")]
     assert "1 run has changed and 1 run is gone" in _problems(client)
     code, _, body = client.get(f"/api/run?{urlencode({'run': 'b'})}")
     assert (404, True) == (code, b"gone" in body)
@@ -121,10 +123,10 @@ def test_live_run_is_followed_once_it_was_looked_at(runs: Path, client: Client) 
     stream = runs / "b" / "events.jsonl"
     client.curves("loss", "b")
     stream.write_bytes(START + step(1) + step(2))
-    client.until(lambda: client.rows()["b"]["steps"] == 2)
+    client.until(lambda: client.rows()["b"]["last_step"] == 2)
     with stream.open("ab") as file:
         file.write(step(3))
-    client.until(lambda: client.rows()["b"]["steps"] == 3)
+    client.until(lambda: client.rows()["b"]["last_step"] == 3)
 
 
 def test_catalog_that_is_updated_is_read_again(runs: Path, client: Client, tmp_path: Path) -> None:

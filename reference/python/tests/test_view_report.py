@@ -107,9 +107,15 @@ def test_table_is_inert(root: Path) -> None:
     """Text of a log is text in Markdown, and cannot end its cell."""
     table = markdown_table(list_runs(root, read="whole"))
     lines = table.splitlines()
-    assert (4, {7}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
+    assert (4, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
     assert (True, False) == ("a\\|b\\<i\\>" in table, "<i>" in table)
     assert "not finite" in table
+
+
+def test_table_says_how_a_run_ended(tmp_path: Path) -> None:
+    """An error in a whole log is there, with its text: the state says only that the log is whole."""
+    write_run(tmp_path / "bad", START, b'{"kind":"run_end","t":1.0,"reason":"errored","error":"loss | nan"}\n')
+    assert "| complete | errored: loss \\| nan |" in markdown_table(list_runs(tmp_path, read="whole"))
 
 
 def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert 0 == toyspec("report", str(root), "-o", str(page)).returncode
     assert 3 <= len(list(headers(page.read_text(encoding="utf-8"))))
-    assert b"| run | state | steps | loss |" in toyspec("report", "--md", str(root)).stdout
+    assert b"| run | state | end | steps | loss |" in toyspec("report", "--md", str(root)).stdout
     assert 2 == toyspec("report", str(root)).returncode
     assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
 

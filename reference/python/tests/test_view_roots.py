@@ -68,7 +68,7 @@ def test_roots_share_a_table(tmp_path: Path) -> None:
     _put(tmp_path / "b", "run", stream(5))
     with served([f"one={tmp_path / 'a'}", str(tmp_path / "b")], tmp_path / "cache") as client:
         rows = client.settled_rows()
-        assert {"one/run": 3, "b/run": 5} == {run: row["steps"] for run, row in rows.items()}
+        assert {"one/run": 3, "b/run": 5} == {run: row["last_step"] for run, row in rows.items()}
         assert {"one/run": "one", "b/run": "b"} == {run: row["root"] for run, row in rows.items()}
         for run, steps in (("one/run", 3), ("b/run", 5)):
             assert steps == _last_step(client, run)
@@ -108,7 +108,7 @@ def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp
     with served([RUNS], tmp_path / "cache") as client:
         client.until(client.rows)
         row = client.rows()["large"]
-        assert ("complete", LARGE) == (row["state"], row["steps"])
+        assert ("complete", LARGE) == (row["state"], row["last_step"])
         assert sum(request.sent for request in store.reads()) <= 128 << 10 < len(data)
         assert LARGE == _last_step(client, "large")
         assert sum(request.sent for request in store.reads()) < 1.5 * len(data)
@@ -166,7 +166,7 @@ def test_run_of_a_web_server_is_shown(store: Store, tmp_path: Path) -> None:
     store.put("runs/a/events.jsonl", stream(3))
     with served([web(store, "runs/a")], tmp_path / "cache") as client:
         client.until(client.rows)
-        assert 3 == client.rows()["."]["steps"]
+        assert 3 == client.rows()["."]["last_step"]
         assert 3 == _last_step(client, ".")
         assert [{"path": "events.jsonl", "bytes": len(stream(3))}] == client.json("/api/run", run=".")["files"]
 

@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_rows_say_state_and_metrics(client: Client) -> None:
     assert states == {run: row["state"] for run, row in rows.items()}
     loss = {"last": 1.25, "best": 1.25, "goal": "min", "count": 20, "nan": 0}
     row = rows["sweep/complete"]
-    assert (loss, {"lr": 0.1}, 20) == (row["metrics"]["loss"], row["config"], row["steps"])
+    assert (loss, {"lr": 0.1}, 20) == (row["metrics"]["loss"], row["config"], row["last_step"])
     assert ("metrics/v1", 0.5) == (rows["entries"]["profile"], rows["entries"]["metrics"]["loss"]["last"])
     assert 1 == rows["damaged"]["metrics"]["loss"]["nan"]
 
@@ -137,7 +138,7 @@ def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:
         assert [{"step": 3, "line": 7}] == header["resumes"]
         assert ([4, 5], [9.0, 9.0]) == (list(found["abandoned"][1]["step"]), list(found["abandoned"][1]["last"]))
         row = client.json("/api/runs")["runs"][0]
-        assert (7, 7) == (row["metrics"]["loss"]["count"], row["steps"])
+        assert (7, 7) == (row["metrics"]["loss"]["count"], row["last_step"])
 
 
 def test_point_leads_to_its_line(client: Client) -> None:
@@ -330,6 +331,30 @@ def _events(connection: http.client.HTTPConnection, answer: http.client.HTTPResp
                 yield json.loads(line[6:])
     finally:
         connection.close()
+
+
+def test_requests_that_never_end_block_no_one(client: Client) -> None:
+    """Connections that wait for the rest of a request are closed for one that asks, the oldest first."""
+    halves = [socket.create_connection(("127.0.0.1", client.server.port)) for _ in range(300)]
+    try:
+        for each in halves:
+            with suppress(ConnectionError):
+                each.sendall(b"GET /api/runs HTTP/1.1\r\nHost: x")
+        assert 4 == len(client.rows())
+    finally:
+        for each in halves:
+            each.close()
+
+
+def test_folder_that_is_deleted_is_reported(root: Path, tmp_path: Path) -> None:
+    """The listing says that the root is gone, and no longer when it is there again."""
+    with served(root, tmp_path / "cache") as client:
+        client.settled_rows()
+        root.rename(tmp_path / "elsewhere")
+        client.until(lambda: client.json("/api/runs").get("problems"))
+        assert str(root) in client.json("/api/runs")["problems"][0]
+        (tmp_path / "elsewhere").rename(root)
+        client.until(lambda: not client.json("/api/runs").get("problems") and len(client.rows()) == 4)
 
 
 def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:

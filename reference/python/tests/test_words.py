@@ -36,15 +36,17 @@ EXCLUDED = (
     "reference/viewer/test/rows.json",  # written from the corpus, by the names of its cases
 )
 
-FAULT = r"(?<!make )(?<![/-])\bfault(?:y|s)?\b(?! test| injection|/)"
+FAULT = r"(?<!make )(?<![./-])\bfault(?:y|s)?\b(?! test| injection|/)"
 
 FAULT_INJECTION = (
     "Makefile",
+    "conformance/PROTOCOL.md",
     "conformance/__main__.py",
     "conformance/faults/",
     "conformance/tests/test_faults.py",
     "conformance/tests/test_pipes.py",
     "reference/c/Makefile",
+    "reference/emitters/conform/",
     "reference/c/fault_writer.c",
     "reference/c/test_faults.c",
     "reference/go/cmd/fault-writer/",
@@ -57,6 +59,7 @@ FAULT_INJECTION = (
     "docs/explanation/durability.md",
     "reference/python/conform/fault_writer.py",
     "reference/python/tests/faults/",
+    "reference/python/tests/test_emitters.py",
     "reference/typescript/probe/fault-writer.ts",
 )
 """Where faults are injected, the word is the field's term."""

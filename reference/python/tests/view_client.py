@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pytest
 
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.view.scanning import Work
+    from toyspec.view.scanning import ScanWork
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","config":{"lr":0.1}}\n'
 END = b'{"kind":"run_end","t":9e9,"reason":"completed"}\n'
@@ -53,7 +53,7 @@ def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pyte
     # A second scan goes on, so that nothing is checked yet.
     catalog._pending = {entry.path: Future(), "another": Future()}
 
-    def late(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+    def late(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
         catalog._take_scanned([scan_stream(work, catalog.store, dialect)])
         return quick_row(work, dialect)
 

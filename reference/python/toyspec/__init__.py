@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions, UnknownRuleError, check, check_bytes
     from toyspec.checker.stream_checker import StreamChecker
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
+    from toyspec.distributed.crews import Workers
     from toyspec.errors import (
         CatalogError,
         DamagedStreamError,
@@ -52,12 +53,14 @@ if TYPE_CHECKING:
     from toyspec.mirrors.state import MirrorBusyError
     from toyspec.read_reports import Gap, ReadReport
     from toyspec.reading.follower import Follower, TailEvent, follow
+    from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
     from toyspec.reading.rows import Row
     from toyspec.runs.listing import Runs, list_runs
     from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
+    from toyspec.watching import Watch
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
@@ -72,6 +75,7 @@ _HOMES = {
     "CheckOptions": "checker",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
+    "DialectChoice": "reading.log_detection",
     "DialectUse": "findings",
     "EngineError": "errors",
     "ExpressionError": "errors",
@@ -117,6 +121,8 @@ _HOMES = {
     "ToyspecError": "errors",
     "UnknownFormatError": "errors",
     "UnknownRuleError": "checker",
+    "Watch": "watching",
+    "Workers": "distributed.crews",
     "WorkersError": "errors",
     "build_catalog": "catalog.building",
     "check": "checker",
@@ -140,6 +146,7 @@ __all__ = [
     "CheckOptions",
     "ConversionReport",
     "DamagedStreamError",
+    "DialectChoice",
     "DialectUse",
     "EngineError",
     "ExpressionError",
@@ -185,6 +192,8 @@ __all__ = [
     "ToyspecError",
     "UnknownFormatError",
     "UnknownRuleError",
+    "Watch",
+    "Workers",
     "WorkersError",
     "__version__",
     "build_catalog",

@@ -4,12 +4,18 @@
 
     ToyspecError
     ├── CatalogError                a catalog is missing, of another version, or being written by another process
-    ├── EngineError                 TOYSPEC_ENGINE names an engine that does not exist or is not installed
-    ├── ExpressionError             a filter of runs cannot be read (a ValueError too)
+    ├── EngineError                 TOYSPEC_ENGINE names an engine that is not installed (a ValueError too)
+    ├── ExpressionError             a filter of runs cannot be read, or no run has the field (a ValueError too)
     ├── ProfileError                the directory of a user's profile is wrong (a ValueError too)
+    ├── UnknownRuleError            a rule to select or ignore does not exist (a ValueError too)
+    ├── InvalidEventError           an event cannot be written as canonical JSON (a ValueError too)
+    ├── RecordRefusedError          a record may not be written: a required key is missing or wrong (a ValueError too)
+    ├── MetricsLogError             a metrics log cannot be written as asked (a ValueError too)
     ├── StreamRefusedError          a file may not be written: in use, ended, damaged, foreign (an OSError too)
     ├── StreamClosedError           a file is no longer written (an OSError too)
     ├── PlaceError                  an object store or a server cannot be reached or read (an OSError too)
+    ├── MirrorBusyError             another process mirrors the run (an OSError too)
+    ├── ServiceRefusedError         a service does not take what a mirror sends
     ├── WorkersError                work cannot be spread: Ray is missing, or there is no cluster at the address
     ├── SourceError                 a source cannot be imported, or a run cannot be exported
     └── StreamError                 a stream cannot be read as asked
@@ -55,14 +61,14 @@ class EngineError(ToyspecError, ValueError):
 
 
 class ExpressionError(ToyspecError, ValueError):
-    """A filter of runs cannot be read; the message says what was expected, and where."""
+    """A filter of runs cannot be read, or a name is that of no field; the message says what was expected, and where."""
 
-    def __init__(self, fact: str, at: int) -> None:
-        super().__init__(f"{fact}, at character {at + 1}")
+    def __init__(self, fact: str, at: int | None = None) -> None:
+        super().__init__(fact if at is None else f"{fact}, at character {at + 1}")
         self.fact = fact
         """The message without the place."""
         self.at = at
-        """Number of characters before the place."""
+        """Number of characters before the place; None for a name alone."""
 
 
 class ProfileError(ToyspecError, ValueError):

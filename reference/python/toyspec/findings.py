@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from toyspec.escaping import shortened
+from toyspec.escaping import printable, shortened
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -54,6 +54,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The place in the line, where it helps."""
 
 
+Ended = Literal["yes", "no", "unknown"]
+"""Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
+
+
 class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """How the log of another program is read."""
 
@@ -71,6 +75,10 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """Named by the user, recognized by its own marks, or guessed by the names of keys."""
     files: int = 1
     """Number of files that were read as one log."""
+    ended: Ended = "unknown"
+    """Whether the run ended: no where the log says how many steps were planned, and the last one was not reached."""
+    notes: tuple[str, ...] = ()
+    """What the user has to know of how it is read, such as numbers that are written as strings."""
 
     @property
     def sentence(self) -> str:
@@ -78,7 +86,7 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
         keys = {"step": self.step, "time": self.time, "phase": self.phase}
         named = [f'{part} = "{shortened(key)}"' for part, key in keys.items() if key is not None]
         files = [f"{self.files} files as one log"] if self.files > 1 else []
-        return ", ".join([f"read as: {self.name} dialect", *files, *named])
+        return "; ".join([", ".join([f"read as: {self.name} dialect", *files, *named]), *map(printable, self.notes)])
 
 
 class FileReport(msgspec.Struct, kw_only=True):

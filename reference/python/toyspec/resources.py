@@ -1,4 +1,4 @@
-"""Locates the files that ship with the code: schemas, specification pages and the corpus.
+"""Locates the files that ship with the code: schemas, specification pages, the corpus and the emitters to copy.
 
 A wheel has them under ``toyspec/data``; a source tree has them in their own directories.
 """
@@ -10,7 +10,7 @@ from typing import Literal
 
 from toyspec.errors import ToyspecError
 
-Area = Literal["schemas", "spec", "conformance"]
+Area = Literal["schemas", "spec", "conformance", "reference/emitters"]
 
 
 class ResourceMissingError(ToyspecError, FileNotFoundError):

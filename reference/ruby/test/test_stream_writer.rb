@@ -9,13 +9,22 @@ class TestStreamWriter < BundleTest
   LONG = "#{'{"kind":"note","text":"'}#{"x" * 200_000}"
 
   def test_existing_streams
-    { START + STOP => "complete", "#{START}{\n" => "damaged", "{}\n" => "no known format", %({"type":"scalar"}\n) => "kaun" }.each do |stream, state|
+    { "#{START}{\n" => "damaged", "{}\n" => "no known format", %({"type":"scalar"}\n) => "kaun" }.each do |stream, state|
       File.write(@path, stream)
       error = assert_raises(Toyspec::StreamRefusedError) { start(exist: "resume") }
       assert_includes error.message, state
       assert_equal [stream, %w[events.jsonl]], [content, names]
     end
     assert_raises(Toyspec::StreamRefusedError) { start(exist: "fail") }
+  end
+
+  def test_run_goes_on_after_its_end
+    File.write(@path, START + STOP)
+    writer = start(exist: "resume")
+    assert_raises(Toyspec::RefusedError) { writer.write({ kind: "note", text: "before run_resume" }) }
+    writer.write({ kind: "run_resume", from_step: 0 })
+    writer.finish
+    assert_equal %w[run_start run_end run_resume run_end], content.lines.map { |line| JSON.parse(line)["kind"] }
   end
 
   def test_append_refuses_streams_of_other_formats

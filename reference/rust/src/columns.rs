@@ -288,6 +288,14 @@ mod tests {
 
     /// Each line alone is read without a known layout: whole texts say the same.
     #[test]
+    fn notes_that_count_what_the_log_lacks_are_left_to_the_caller() {
+        for account in [r#""left_out":{"x":1}"#, r#""dropped":{"step":2}"#, r#""left\u005fout":{}"#] {
+            let line = format!("{{\"kind\":\"note\",\"t\":2.0,\"text\":\"\",{account}}}\n");
+            assert_eq!(vec![Piece::Lines(line.len())], columns(line.as_bytes(), Profile::Toy));
+        }
+    }
+
+    #[test]
     fn known_layouts_change_nothing() {
         let mut random = Random::new(3);
         let mut by_columns = 0;

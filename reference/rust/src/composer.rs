@@ -43,9 +43,9 @@ impl Composer {
         self.advance(&record.value);
     }
 
-    /// Demands that a stream that someone else has left goes on with a run_resume.
+    /// Demands that a stream that someone else has left goes on with a run_resume, also after its end.
     pub(crate) fn resume(&mut self) {
-        if self.stage == Stage::Running && self.profile == Profile::Toy {
+        if matches!(self.stage, Stage::Running | Stage::Ended) && self.profile == Profile::Toy {
             self.stage = Stage::Resuming;
         }
     }
@@ -115,7 +115,7 @@ impl Composer {
             Stage::Begin if kind != "run_start" => return refused("a stream begins with run_start"),
             Stage::Running if kind == "run_start" => return refused("a stream has one run_start"),
             Stage::Resuming if kind != "run_resume" => return refused("a run goes on with run_resume"),
-            Stage::Ended => return refused("nothing follows run_end"),
+            Stage::Ended if kind != "run_resume" => return refused("a run that has ended goes on with run_resume"),
             _ => {}
         }
         match kind {

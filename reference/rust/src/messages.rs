@@ -157,6 +157,30 @@ pub(crate) fn required_in_other(kind: impl Display, other: impl Display, key: im
     format!("a `{kind}` record, but `{other}` has no `{key}`")
 }
 
+pub(crate) fn other_rank(field: impl Display, found: impl Display, expected: impl Display) -> String {
+    format!("`{field}` is {found}, expected {expected} as in the name of the file")
+}
+
+pub(crate) fn other_run(field: impl Display, found: impl Display, expected: impl Display, name: impl Display) -> String {
+    format!("`{field}` is {found}, expected {expected} as in `{name}`")
+}
+
+pub(crate) fn media_missing(name: impl Display) -> String {
+    format!("`{name}` is missing")
+}
+
+pub(crate) fn not_less(field: impl Display, found: impl Display, bound: impl Display, than: impl Display) -> String {
+    format!("`{field}` is {found}, expected less than {bound}, the `{than}` of the same record")
+}
+
+pub(crate) fn names_itself(found: impl Display, field: impl Display) -> String {
+    format!("{found} is the `{field}` of the same record")
+}
+
+pub(crate) fn leaves_bundle(field: impl Display, found: impl Display) -> String {
+    format!("`{field}` is {found}, which leaves the bundle")
+}
+
 pub(crate) fn required_if(kind: impl Display, field: impl Display, value: impl Display, key: impl Display) -> String {
     format!("`{kind}` has `{field}` \"{value}\" but no `{key}`")
 }

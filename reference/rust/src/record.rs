@@ -187,9 +187,6 @@ impl<'t> RecordValidator<'t> {
         }
         if !self.has_type(value, &schema.form, trail) {
             self.report(Rule::WrongType, value, trail, typed(value), noun(schema));
-            if let Form::OpenMap = schema.form {
-                self.unsafe_integers(value, trail);
-            }
             return;
         }
         match &schema.form {

@@ -4,8 +4,10 @@ use crate::schema::{member, Constant, KindTable};
 use crate::tape::{Kind, Node};
 use crate::Profile;
 
-/// Kinds of toy/v1 whose records say more than their numbers.
-const SPEAKING: [&str; 6] = ["run_start", "run_end", "run_resume", "eval", "scalars", "define"];
+/// Kinds of toy/v1 of whose records nothing but the time counts; those of all others have metrics, or say more.
+const SILENT: [&str; 5] = ["note", "sample", "artifact", "region_enter", "region_exit"];
+/// Members by which a note counts what the log lacks: such a note says more than its time.
+const COUNTS_OF_A_NOTE: [&str; 2] = ["left_out", "dropped"];
 const MILLISECONDS: f64 = 1000.0;
 /// Records with more metrics than this are left to the caller.
 pub(crate) const MAX_METRICS: usize = 256;
@@ -49,10 +51,16 @@ fn said_by_event<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
     let parts = Parts::of(record)?;
     let tag = parts.kind.filter(|tag| tag.kind() == Kind::String)?;
     let name = std::str::from_utf8(tag.body()).ok()?;
-    let table = Profile::Toy.kind(name).filter(|table| !SPEAKING.contains(&table.name))?;
+    let table = Profile::Toy.kind(name)?;
     let time = time_in(parts.t)?;
-    if table.name != "step" {
+    if SILENT.contains(&table.name) {
+        if COUNTS_OF_A_NOTE.iter().any(|key| record.get(key).is_some()) {
+            return None;
+        }
         return Some(Said { kind: table.name, time, ..Said::default() });
+    }
+    if table.name != "step" {
+        return None;
     }
     let phase = match parts.phase {
         None => None,

@@ -88,6 +88,8 @@ pub(crate) fn facts_of(
             "step" if is_own(record) => {
                 loss = facts.take_step(record)?.or(loss);
             }
+            // The run goes on after its end.
+            "run_resume" if facts.is_ended => return None,
             // Its values may be losses.
             "scalars" => return None,
             _ => {}

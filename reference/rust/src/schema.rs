@@ -66,6 +66,8 @@ pub struct ProfileTable {
     pub file: &'static str,
     /// The kind that ends a complete stream; None where any record may.
     pub last: Option<&'static str>,
+    /// The kind of the record after which a stream that had ended goes on.
+    pub reopened_by: Option<&'static str>,
     pub phase: Option<PhaseTable>,
     pub kinds: &'static [KindTable],
     pub rules: &'static [StreamRule],
@@ -150,6 +152,39 @@ impl Pattern {
 
 /// A rule that relates records, as `stream.json` has it.
 pub enum StreamRule {
+    RankOfFile {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+    },
+    SameRun {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+    },
+    Filed {
+        rule: Rule,
+        kind: &'static str,
+        hash: &'static str,
+        media_type: &'static str,
+    },
+    LessThan {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+        than: &'static str,
+    },
+    Differs {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+        pointer: &'static str,
+    },
+    Inside {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+    },
     First {
         rule: Rule,
         kind: &'static str,

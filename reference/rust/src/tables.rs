@@ -100,6 +100,12 @@ pub enum Rule {
     CompareWithoutBaseline,
     /// the run ended with an error, but does not name it
     ErrorNotExplained,
+    /// rank is not smaller than world_size
+    RankBeyondWorldSize,
+    /// a run names itself as its parent
+    ParentIsItself,
+    /// the path of an artifact leaves the bundle
+    ArtifactOutside,
     /// wall_time_ms is smaller than in the entry before
     WallTimeGoesBackwards,
     /// a null number, which the source system's own reader refuses
@@ -108,6 +114,12 @@ pub enum Rule {
     StreamMissing,
     /// run_id differs from the name of the directory
     RunIdMismatch,
+    /// rank is not that of the file's name
+    RankMismatch,
+    /// a rank's stream is of another run than that of rank 0
+    RankOfAnotherRun,
+    /// the file of a media event is not in the bundle
+    MediaMissing,
     /// a file beside the stream cannot be read as one JSON object
     SidecarUnreadable,
     /// a bundle differs from its seal
@@ -115,10 +127,10 @@ pub enum Rule {
 }
 
 /// Every rule.
-pub static RULES: [Rule; 42] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::SidecarUnreadable, Rule::SealBroken];
+pub static RULES: [Rule; 48] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::RankBeyondWorldSize, Rule::ParentIsItself, Rule::ArtifactOutside, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::RankMismatch, Rule::RankOfAnotherRun, Rule::MediaMissing, Rule::SidecarUnreadable, Rule::SealBroken];
 
 /// Id of each rule, its help and severity in each profile, and its severity at the end of a stream.
-pub(crate) static RULE_FACTS: [RuleFacts; 42] = [
+pub(crate) static RULE_FACTS: [RuleFacts; 48] = [
     ("line-too-long", ["split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream"], [Error, Error, Error], None),
     ("byte-order-mark", ["write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark"], [Error, Error, Error], None),
     ("nul-bytes", ["a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file"], [Error, Error, Error], Some(Warning)),
@@ -155,16 +167,22 @@ pub(crate) static RULE_FACTS: [RuleFacts; 42] = [
     ("region-not-nested", ["leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end"], [Warning, Warning, Warning], None),
     ("compare-without-baseline", ["set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline"], [Warning, Warning, Warning], None),
     ("error-not-explained", ["write the error's text as error in run_end", "write the error's text as error in run_end", "write the error's text as error in run_end"], [Warning, Warning, Warning], None),
+    ("rank-beyond-world-size", ["write the rank from 0, and the number of all processes as world_size", "write the rank from 0, and the number of all processes as world_size", "write the rank from 0, and the number of all processes as world_size"], [Warning, Warning, Warning], None),
+    ("parent-is-itself", ["name the run whose checkpoint was loaded; to continue the same run, resume it", "name the run whose checkpoint was loaded; to continue the same run, resume it", "name the run whose checkpoint was loaded; to continue the same run, resume it"], [Warning, Warning, Warning], None),
+    ("artifact-outside", ["copy the file into the bundle, or name it with a reference event", "copy the file into the bundle, or name it with a reference event", "copy the file into the bundle, or name it with a reference event"], [Warning, Warning, Warning], None),
     ("wall-time-goes-backwards", ["measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value"], [Warning, Warning, Warning], None),
     ("not-readable-by-source", ["nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null"], [Info, Info, Info], None),
     ("stream-missing", ["name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds", "name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds", "name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds"], [Error, Error, Error], None),
     ("run-id-mismatch", ["rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id", "rename the directory to the run_id, or correct the run_id"], [Warning, Warning, Warning], None),
+    ("rank-mismatch", ["name the stream of rank 0 events.jsonl, and that of rank N events.rank-N.jsonl", "name the stream of rank 0 events.jsonl, and that of rank N events.rank-N.jsonl", "name the stream of rank 0 events.jsonl, and that of rank N events.rank-N.jsonl"], [Warning, Warning, Warning], None),
+    ("rank-of-another-run", ["give all ranks one run id, and each run a directory of its own", "give all ranks one run id, and each run a directory of its own", "give all ranks one run id, and each run a directory of its own"], [Warning, Warning, Warning], None),
+    ("media-missing", ["copy the folder media of the bundle too", "copy the folder media of the bundle too", "copy the folder media of the bundle too"], [Warning, Warning, Warning], None),
     ("sidecar-unreadable", ["write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it", "write the file under a temporary name and rename it; readers can do without it"], [Error, Error, Error], None),
     ("seal-broken", ["restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal", "restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal", "restore the file from a copy; if the change is intended, `toyspec seal --again` replaces the seal"], [Error, Error, Error], None),
 ];
 
 /// Whether each rule is one of each profile.
-pub(crate) static RULE_PROFILES: [[bool; 3]; 42] = [
+pub(crate) static RULE_PROFILES: [[bool; 3]; 48] = [
     [true, true, true],
     [true, true, true],
     [true, true, true],
@@ -201,11 +219,17 @@ pub(crate) static RULE_PROFILES: [[bool; 3]; 42] = [
     [true, false, false],
     [true, false, false],
     [true, false, false],
+    [true, false, false],
+    [true, false, false],
+    [true, false, false],
     [false, true, false],
     [false, true, true],
     [true, true, true],
     [true, false, true],
-    [true, false, true],
+    [true, false, false],
+    [true, false, false],
+    [true, false, false],
+    [true, true, true],
     [true, true, true],
 ];
 
@@ -215,6 +239,7 @@ pub static PROFILES: [ProfileTable; 3] = [
         tag: Some("kind"),
         file: "events.jsonl",
         last: Some("run_end"),
+        reopened_by: Some("run_resume"),
         phase: Some(PhaseTable { field: "phase", from: "run_start", default: "train" }),
         kinds: &[
             KindTable { name: "run_start", is_record: true, fields: &[
@@ -225,10 +250,10 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
                 Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
-                Field { name: "host", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "os", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
-                Field { name: "backend", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "device", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "compute", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "host", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "os", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "cpus", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "memory_bytes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "backend", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "device", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "compute", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "count", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN } },
                 Field { name: "git", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "sha", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "branch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "dirty", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "remote", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
-                Field { name: "model", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "vocab", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_model", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_layers", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_heads", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_kv", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_head", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_ff", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "rope_base", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } }, Field { name: "weight_type", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("f32"), Constant::Text("f16"), Constant::Text("bf16")], ..Schema::OPEN } }, Field { name: "is_moe", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "n_experts", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_experts_used", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "swa_window", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "image_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "patch_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "num_classes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "model", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "arch", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "vocab", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_model", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_layers", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_heads", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_kv", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_head", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "d_ff", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "rope_base", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } }, Field { name: "weight_type", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("f32"), Constant::Text("f16"), Constant::Text("bf16")], ..Schema::OPEN } }, Field { name: "is_moe", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "n_experts", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "n_experts_used", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "swa_window", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "image_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "patch_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "num_classes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "shape", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
                 Field { name: "config", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
                 Field { name: "compare_to", required: false, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } },
                 Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
@@ -237,6 +262,13 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "notes", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "argv", required: false, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::String, ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
                 Field { name: "packages", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
+                Field { name: "rank", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "world_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((1.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "parent", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "run_id", required: true, always: false, declares: false, schema: Schema { form: Form::String, pattern: Some(Pattern { excluded: &[('\u{002f}', '\u{002f}'), ('\u{0000}', '\u{001f}'), ('\u{007f}', '\u{009f}')], least: 1, most: 255 }), ..Schema::OPEN } }, Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "path", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "data", required: false, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::Object(&[Field { name: "name", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "uri", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "version", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "sha256", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "rows", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
+                Field { name: "cost", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "total_params", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "active_params", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "flops_per_token", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "franken", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
+                Field { name: "franken_moe", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
             ] },
             KindTable { name: "step", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("step")], ..Schema::OPEN } },
@@ -253,6 +285,8 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "token_id", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "logprob", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
                 Field { name: "extra", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::Number, nullable: true, ..Schema::OPEN }), ..Schema::OPEN } },
+                Field { name: "mtp_loss", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "nonfinite", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::String, values: &[Constant::Text("nan"), Constant::Text("inf"), Constant::Text("-inf")], ..Schema::OPEN }), ..Schema::OPEN } },
             ] },
             KindTable { name: "tap", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("tap")], ..Schema::OPEN } },
@@ -321,6 +355,14 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "prompt", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "text", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "id", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "group", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "messages", required: false, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::Object(&[Field { name: "role", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "content", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
+                Field { name: "reward", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "rewards", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::Number, nullable: true, ..Schema::OPEN }), ..Schema::OPEN } },
+                Field { name: "advantage", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "tokens", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "truncated", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } },
             ] },
             KindTable { name: "eval", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("eval")], ..Schema::OPEN } },
@@ -332,6 +374,7 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "ppl", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
                 Field { name: "samples", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "extra", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
+                Field { name: "nonfinite", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::String, values: &[Constant::Text("nan"), Constant::Text("inf"), Constant::Text("-inf")], ..Schema::OPEN }), ..Schema::OPEN } },
             ] },
             KindTable { name: "compare", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("compare")], ..Schema::OPEN } },
@@ -363,6 +406,10 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "text", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "topic", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "by", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("human"), Constant::Text("agent"), Constant::Text("program")], ..Schema::OPEN } }, Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "left_out", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN }), ..Schema::OPEN } },
+                Field { name: "dropped", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN }), ..Schema::OPEN } },
             ] },
             KindTable { name: "run_end", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("run_end")], ..Schema::OPEN } },
@@ -376,6 +423,10 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "exit_code", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, 255.0)), ..Schema::OPEN } },
                 Field { name: "error", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "quality_gate", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "passed", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } }, Field { name: "name", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "metric", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }, Field { name: "value", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } }, Field { name: "threshold", required: false, always: false, declares: false, schema: Schema { form: Form::Number, ..Schema::OPEN } }, Field { name: "status", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "final_mtp_loss", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "mtp_sig", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "stats", required: false, always: false, declares: false, schema: Schema { form: Form::Object(&[Field { name: "requests", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "tokens_out", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }, Field { name: "errors", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } }]), ..Schema::OPEN } },
+                Field { name: "energy_joules", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
             ] },
             KindTable { name: "run_resume", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("run_resume")], ..Schema::OPEN } },
@@ -385,6 +436,8 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "from_step", required: true, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "resumed_at", required: false, always: false, declares: false, schema: Schema { form: Form::String, date_time: true, ..Schema::OPEN } },
                 Field { name: "reason", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "config", required: false, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
+                Field { name: "world_size", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((1.0, f64::INFINITY)), ..Schema::OPEN } },
             ] },
             KindTable { name: "system", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("system")], ..Schema::OPEN } },
@@ -403,6 +456,8 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "epoch", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
                 Field { name: "values", required: true, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::Number, nullable: true, ..Schema::OPEN }), ..Schema::OPEN } },
+                Field { name: "texts", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::String, ..Schema::OPEN }), ..Schema::OPEN } },
+                Field { name: "nonfinite", required: false, always: false, declares: false, schema: Schema { form: Form::Map(&Schema { form: Form::String, values: &[Constant::Text("nan"), Constant::Text("inf"), Constant::Text("-inf")], ..Schema::OPEN }), ..Schema::OPEN } },
             ] },
             KindTable { name: "define", is_record: true, fields: &[
                 Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("define")], ..Schema::OPEN } },
@@ -425,6 +480,85 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "sha256", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "media_type", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
             ] },
+            KindTable { name: "media", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("media")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "name", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "media_type", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "sha256", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "index", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "caption", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "size_bytes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "width", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "height", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "seconds", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+            ] },
+            KindTable { name: "histogram", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("histogram")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "name", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "edges", required: true, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::Number, ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
+                Field { name: "counts", required: true, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
+            ] },
+            KindTable { name: "alert", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("alert")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "rule", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "level", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("info"), Constant::Text("warning"), Constant::Text("error")], ..Schema::OPEN } },
+                Field { name: "text", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "metric", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "value", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "threshold", required: false, always: false, declares: false, schema: Schema { form: Form::Number, ..Schema::OPEN } },
+                Field { name: "rank", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+            ] },
+            KindTable { name: "reference", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("reference")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "uri", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "role", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "size_bytes", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "sha256", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+            ] },
+            KindTable { name: "align", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("align")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: true, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "li", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "wi", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "w", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "wname", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
+                Field { name: "cos", required: true, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, limits: Some((-1.001, 1.001)), ..Schema::OPEN } },
+                Field { name: "dfa_norm", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "bp_norm", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+            ] },
+            KindTable { name: "mask", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("mask")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: true, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "li", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "wi", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "density", required: true, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, limits: Some((0.0, 1.0)), ..Schema::OPEN } },
+            ] },
+            KindTable { name: "route", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("route")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: true, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "li", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "shares", required: true, always: false, declares: false, schema: Schema { form: Form::Array(&Schema { form: Form::Number, nullable: true, ..Schema::OPEN }, 0, usize::MAX), ..Schema::OPEN } },
+                Field { name: "g0_mean", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+                Field { name: "aux", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
+            ] },
         ],
         rules: &[
             StreamRule::First { rule: Rule::RunStartMissing, kind: "run_start" },
@@ -438,6 +572,12 @@ pub static PROFILES: [ProfileTable; 3] = [
             StreamRule::Nested { rule: Rule::RegionNotNested, enter: "region_enter", exit: "region_exit", field: "region", closed_by: "run_end" },
             StreamRule::Requires { rule: Rule::CompareWithoutBaseline, kind: "compare", when: None, needs_kind: Some("run_start"), needs: "compare_to" },
             StreamRule::Requires { rule: Rule::ErrorNotExplained, kind: "run_end", when: Some(("reason", "errored")), needs_kind: None, needs: "error" },
+            StreamRule::LessThan { rule: Rule::RankBeyondWorldSize, kind: "run_start", field: "rank", than: "world_size" },
+            StreamRule::Differs { rule: Rule::ParentIsItself, kind: "run_start", field: "run_id", pointer: "/parent/run_id" },
+            StreamRule::Inside { rule: Rule::ArtifactOutside, kind: "artifact", field: "path" },
+            StreamRule::RankOfFile { rule: Rule::RankMismatch, kind: "run_start", field: "rank" },
+            StreamRule::SameRun { rule: Rule::RankOfAnotherRun, kind: "run_start", field: "run_id" },
+            StreamRule::Filed { rule: Rule::MediaMissing, kind: "media", hash: "sha256", media_type: "media_type" },
         ],
     },
     ProfileTable {
@@ -445,6 +585,7 @@ pub static PROFILES: [ProfileTable; 3] = [
         tag: None,
         file: "metrics.jsonl",
         last: None,
+        reopened_by: None,
         phase: None,
         kinds: &[
             KindTable { name: "entry", is_record: true, fields: &[
@@ -467,6 +608,7 @@ pub static PROFILES: [ProfileTable; 3] = [
         tag: Some("type"),
         file: "events.jsonl",
         last: None,
+        reopened_by: None,
         phase: None,
         kinds: &[
             KindTable { name: "run", is_record: false, fields: &[
@@ -535,3 +677,20 @@ pub(crate) const LOOK_BINARY: &str = "binary data";
 pub(crate) const LOOK_TEXT: &str = "text that is not JSON Lines";
 pub(crate) const LOOK_HEAD_BYTES: usize = 4096;
 pub(crate) const LOOK_SHOWN_KEYS: usize = 5;
+/// The extension of the file of each media type.
+pub(crate) static MEDIA_EXTENSIONS: [(&str, &str); 13] = [
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("audio/wav", "wav"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"),
+    ("video/mp4", "mp4"),
+    ("video/webm", "webm"),
+    ("text/csv", "csv"),
+    ("text/plain", "txt"),
+    ("application/json", "json"),
+];
+pub(crate) const OTHER_MEDIA_EXTENSION: &str = "bin";

@@ -242,6 +242,9 @@ impl ToyRecords {
             self.start = Some((members.text("run_id"), members.text("phase")));
         } else if members.is("run_end") {
             self.end = Some((members.measure("final_loss"), members.text("reason")));
+        } else if members.is("run_resume") {
+            // The run goes on after its end.
+            self.end = None;
         } else if let (true, Some(step), Some(_)) = (members.is("step"), members.number("step"), time) {
             let (phase, loss) = (members.text("phase"), members.measure("loss"));
             self.steps.push(ToyStep { phase, step: step.clone(), loss });

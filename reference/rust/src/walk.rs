@@ -16,6 +16,10 @@ const SEAL: &str = "SHA256SUMS";
 const MOST_AHEAD: usize = 1024;
 /// With fewer directories for each, starting threads takes longer than they save.
 const LEAST_DIRECTORIES: usize = 64;
+/// Directories of version control and installed software, which have no runs.
+const PASSED_OVER: [&str; 6] = [".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"];
+/// The file by which a virtual environment of Python is known.
+const ENVIRONMENT: &str = "pyvenv.cfg";
 /// Files of a run that are not streams.
 const OF_A_BUNDLE: [&str; 3] = ["run.json", "flow.json", SEAL];
 
@@ -131,6 +135,9 @@ impl Rules {
             Ok(entries) => entries,
             Err(error) => return Listed { found: vec![Err((directory, error))], folders: Vec::new() },
         };
+        if entries.iter().any(|entry| entry.name == ENVIRONMENT) {
+            return Listed { found: Vec::new(), folders: Vec::new() };
+        }
         let mut files: Vec<&Entry> =
             entries.iter().filter(|entry| self.names.contains(&entry.name) && entry.is_file()).collect();
         let is_hinted = files.is_empty();
@@ -157,7 +164,8 @@ impl Rules {
         let found = walked.collect();
         let last = entries.iter().filter(|entry| entry.kind.is_dir()).filter_map(|entry| step_of(&entry.name)).max();
         let is_older = |step: Option<u64>| step.is_some() && (has_log || step != last);
-        let folders = entries.iter().rev().filter(|entry| entry.kind.is_dir());
+        let is_searched = |entry: &&Entry| entry.kind.is_dir() && !PASSED_OVER.contains(&entry.name.as_str());
+        let folders = entries.iter().rev().filter(is_searched);
         let folder =
             |entry: &Entry| Pending::Directory(entry.entry.path(), is_hinting && !is_older(step_of(&entry.name)));
         Listed { found, folders: folders.map(folder).collect() }

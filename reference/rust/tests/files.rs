@@ -96,7 +96,13 @@ fn what_is_there_is_not_lost() {
     }
     assert_eq!(before, fs::read(&path).unwrap());
     writer.end(&End::Errored("lost".to_string())).unwrap();
-    assert!(matches!(Writer::open(&run, Exist::Resume), Err(WriteError::State(_, State::Complete))));
+    // A run goes on after its end.
+    let mut writer = Writer::open(&run, Exist::Resume).unwrap();
+    assert!(matches!(writer.write(&json!({"kind": "note", "text": "early"})), Err(WriteError::Refused(..))));
+    writer.write(&json!({"kind": "run_resume", "from_step": 0})).unwrap();
+    writer.end(&End::Completed).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!((2, 1), (text.matches("run_end").count(), text.matches("run_resume").count()));
 }
 
 /// Streams without an end are appended to, and what is not finite is null.

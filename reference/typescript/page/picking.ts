@@ -2,9 +2,9 @@
 
 import { SIDECARS } from "../src/sidecars.js";
 import { SEAL } from "./seals.js";
-import { type PickedFile, type Selection, STREAM_NAMES } from "./selection.js";
+import { isStreamName, MEDIA_FOLDER, type PickedFile, type Selection } from "./selection.js";
 
-const WANTED: ReadonlySet<string> = new Set([...STREAM_NAMES, ...SIDECARS]);
+const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
 
 /** Which files of a folder are wanted besides those of bundles, by their names. */
 type AlsoWanted = (name: string) => boolean;
@@ -35,11 +35,13 @@ async function filesBelow(root: FileSystemDirectoryEntry, isAlsoWanted: AlsoWant
     const isSealed = next.isSealed || entries.some((entry) => entry.name === SEAL);
     for (const entry of entries) {
       const path = `${next.path}/${entry.name}`;
-      const isWanted = isSealed || WANTED.has(entry.name);
+      const isWanted = isSealed || isBundleName(entry.name);
       if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path, isSealed });
       // A directory with the name of a sidecar is one that cannot be read.
       if (entry.isDirectory && isWanted) found.push({ path: `${path}/`, blob: new Blob() });
-      if (entry.isFile && (isWanted || isAlsoWanted(entry.name))) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+      // Whether a file of media is there is all that is asked.
+      if (entry.isFile && !isWanted && next.directory.name === MEDIA_FOLDER) found.push({ path, blob: new Blob() });
+      else if (entry.isFile && (isWanted || isAlsoWanted(entry.name))) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
     }
   }
   return found;
@@ -82,7 +84,13 @@ export function picked(files: Iterable<File>, isAlsoWanted: AlsoWanted = () => f
 }
 
 function isWanted(path: string): boolean {
-  return path.split("/").slice(1).some((name) => WANTED.has(name));
+  const names = path.split("/").slice(1);
+  return names.at(-2) === MEDIA_FOLDER || names.some(isBundleName);
+}
+
+/** Returns whether a name is that of a stream or of a file beside it. */
+function isBundleName(name: string): boolean {
+  return isStreamName(name) || SIDECAR_NAMES.has(name);
 }
 
 /** Returns text as a file; a last line without line feed gets one, since copying text often loses it. */

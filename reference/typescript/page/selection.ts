@@ -1,6 +1,6 @@
 /** What was dropped, picked or pasted, and the streams in it: see spec/bundle.md. */
 
-import { streamName } from "../src/profiles.js";
+import { rankOf, streamName } from "../src/profiles.js";
 import { SIDECARS, type Sidecar } from "../src/sidecars.js";
 import { SEAL, type SealedBundle } from "./seals.js";
 
@@ -22,6 +22,15 @@ export interface SidecarFile {
   blob: Blob | null;
 }
 
+/** Where the stream of a rank is. */
+export interface RunPlace {
+  rank: number;
+  /** The stream of rank 0. */
+  ofRankZero: Blob;
+  /** Names of the files in the folder media of its bundle. */
+  media: ReadonlySet<string>;
+}
+
 /** A stream to be checked, with what takes part in its verdict. */
 export interface Stream {
   path: string;
@@ -37,16 +46,24 @@ export interface Stream {
   isBundle?: boolean;
   /** Name of the directory that the run's id is compared with. */
   directory?: string | undefined;
+  /** What the rules on ranks and media ask for; absent where its name implies no rank. */
+  place?: RunPlace;
   /** They take part in the verdict on events.jsonl; beside others they help to determine the profile. */
   sidecars: SidecarFile[];
-  /** The seal of its bundle and what it may name, where there is one. */
+  /** The seal of its bundle and what it may name, where there is one; absent for a rank from 1 on. */
   sealed?: SealedBundle;
 }
 
 const EVENTS = "events.jsonl";
+export const MEDIA_FOLDER = "media";
 const CHECKPOINTED = "trainer_state.json";
-export const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
+const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
+
+/** Returns whether a file of this name is a stream; that of a rank from 1 on is one beside an events.jsonl. */
+export function isStreamName(name: string): boolean {
+  return STREAM_NAMES.has(name) || rankOf(name) !== undefined;
+}
 
 /** Which other files of a folder may be logs, by their names; their content has to confirm it. */
 export interface Hints {
@@ -102,13 +119,19 @@ function streamsBelow(files: readonly PickedFile[], hints: Hints): Stream[] {
   for (let next = pending.pop(); next; next = pending.pop()) {
     const { directory } = next;
     const names = [...directory.files.keys()].sort();
-    const own = names.filter((name) => STREAM_NAMES.has(name)).map((name) => streamIn(directory, directory.files.get(name)!));
+    const own = ownStreams(names).map((name) => streamIn(directory, directory.files.get(name)!));
     found.push(...(own.length > 0 ? own : hintedStreams(directory, names, next.hints)));
     const inner = [...directory.directories.keys()].sort().reverse();
     const older = olderCheckpoints(inner, directory.files.has(CHECKPOINTED));
     pending.push(...inner.map((name) => ({ directory: directory.directories.get(name)!, hints: older.has(name) ? NO_HINTS : next.hints })));
   }
   return found;
+}
+
+/** Returns the names of streams; those of the other ranks come after that of rank 0, in the order of their numbers. */
+function ownStreams(names: readonly string[]): string[] {
+  const ranks = names.filter((name) => (rankOf(name) ?? 0) > 0).sort((a, b) => rankOf(a)! - rankOf(b)!);
+  return names.filter((name) => STREAM_NAMES.has(name)).flatMap((name) => (name === EVENTS ? [name, ...ranks] : [name]));
 }
 
 /** Returns the checkpoints of Hugging Face's Trainer whose logs are in a later one, or in the directory itself. */
@@ -130,7 +153,12 @@ function hintedStreams(directory: Directory, names: readonly string[], hints: Hi
 function streamIn(directory: Directory, file: PickedFile): Stream {
   const name = nameOf(file.path);
   const stream: Stream = { path: file.path, blob: file.blob, name, sidecars: [] };
-  const sealed = sealedBundle(directory);
+  const rank = rankOf(name);
+  const first = directory.files.get(EVENTS);
+  const media = new Set(directory.directories.get(MEDIA_FOLDER)?.files.keys());
+  if (rank !== undefined && first) stream.place = { rank, ofRankZero: first.blob, media };
+  // The seal is compared once, not again with the streams of other ranks.
+  const sealed = STREAM_NAMES.has(name) ? sealedBundle(directory) : undefined;
   if (sealed) stream.sealed = sealed;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);

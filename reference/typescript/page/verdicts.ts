@@ -3,14 +3,16 @@
 import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
 import { streamName } from "../src/profiles.js";
+import { readAsync, type Record, textIn } from "../src/reader.js";
 import { hasManifest } from "../src/sidecars.js";
+import type { Beside } from "../src/stream-rules.js";
 import { PROFILES } from "../src/tables.js";
 import { validateText } from "../src/line-validation.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
 import { MOST_PARTS } from "./curve.js";
 import { FactsTaker, type RunFacts } from "./run-facts.js";
 import { addSealFindings } from "./seals.js";
-import type { Stream } from "./selection.js";
+import type { RunPlace, Stream } from "./selection.js";
 import { readSidecar } from "./sidecar-files.js";
 import { chunks, isGzip } from "./unpacking.js";
 
@@ -62,7 +64,9 @@ export async function checkStream(stream: Stream, onProgress: Progress = () => {
       facts.gap();
     },
   };
-  const checker = new StreamChecker({ path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory, watch });
+  const { name, directory } = stream;
+  const beside = stream.place && (await besideAt(stream.place));
+  const checker = new StreamChecker({ path, name, hasManifest: hasManifest(sidecars), directory, beside, watch });
   let committed = 0;
   let fragment: Uint8Array = NOTHING;
   for await (const chunk of chunks(blob, onProgress)) {
@@ -76,6 +80,27 @@ export async function checkStream(stream: Stream, onProgress: Progress = () => {
   const isBroken = stream.sealed !== undefined && (await addSealFindings(report, stream.name, stream.sealed));
   const bytes = counter.map(report.bytes, report.bytes - committed);
   return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob), breaksSeal: isBroken };
+}
+
+/** Returns what the rules of the stream of a rank ask for. */
+async function besideAt({ rank, ofRankZero, media }: RunPlace): Promise<Beside> {
+  const first = rank > 0 ? await firstRecord(ofRankZero) : undefined;
+  return {
+    rank,
+    first: (kind, field) => first && textIn(first, kind, field),
+    isFile: (file) => media.has(file.slice(file.indexOf("/") + 1)),
+  };
+}
+
+/** Returns the first readable record of a stream; undefined where there is none. */
+async function firstRecord(blob: Blob): Promise<Record | undefined> {
+  try {
+    const first = await readAsync(chunks(blob, () => {}), { mode: "salvage", name: PROFILES["toy/v1"].file }).next();
+    return first.done ? undefined : first.value;
+  } catch {
+    // Its own verdict says why it cannot be read.
+    return undefined;
+  }
 }
 
 /** Returns the first bytes of what is after the last LF so far. */

@@ -101,7 +101,8 @@ function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes }: Request, 
 
 function checkerAnswer({ profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
   const directory = name === PROFILES["toy/v1"].file ? bundle?.directory : undefined;
-  const checker = new StreamChecker({ profile, maxLineBytes, name, hasManifest: bundle?.manifest !== undefined, directory });
+  const hasManifest = bundle?.manifest !== undefined;
+  const checker = new StreamChecker({ profile, maxLineBytes, name, hasManifest, directory, beside: bundle?.beside });
   checker.feed(stream);
   return verdictAnswer(checker.finish(bundle?.sidecars ?? []));
 }

@@ -1,11 +1,13 @@
 /** Opens bundles: the stream in the directory of a run, and the files beside it. */
 
-import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
+import { createReadStream, existsSync, lstatSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
-import { type ReadOptions, readAsync, type Record, type Report } from "./reader.js";
+import { rankOf } from "./profiles.js";
+import { read, type ReadOptions, readAsync, type Record, type Report, textIn } from "./reader.js";
 import type { ObjectNode } from "./scanner.js";
 import { manifestIn, type Sidecar, SIDECARS } from "./sidecars.js";
+import type { Beside } from "./stream-rules.js";
 import { LIMITS, PROFILES } from "./tables.js";
 
 const EVENTS = PROFILES["toy/v1"].file;
@@ -21,6 +23,8 @@ export interface Bundle {
   sidecars: Sidecar[];
   /** The manifest of kaun/v1 beside the stream. */
   manifest: ObjectNode | undefined;
+  /** What else the rules of the stream ask for; undefined where its name implies no rank. */
+  beside: Beside | undefined;
 }
 
 /** Returns the stream of a bundle and the files beside it, none of which may be longer than a line; null where there is no stream. */
@@ -30,7 +34,29 @@ export function openBundle(directory: string, maxLineBytes: number = LIMITS.max_
   const stream = readFileSync(join(directory, name));
   const beside = sidecarsIn(directory, maxLineBytes);
   const sidecars = name === EVENTS ? beside : [];
-  return { directory: basename(resolve(directory)), name, stream, sidecars, manifest: manifestIn(beside) };
+  return { directory: basename(resolve(directory)), name, stream, sidecars, manifest: manifestIn(beside), beside: besideIn(directory, name) };
+}
+
+/** Returns what the rules of the stream of a name in a directory ask for; undefined where the name implies no rank. */
+export function besideIn(directory: string, name: string): Beside | undefined {
+  const rank = rankOf(name);
+  if (rank === undefined) return undefined;
+  return {
+    rank,
+    first(kind, field) {
+      if (!existsSync(join(directory, EVENTS))) return undefined;
+      const first = read([readFileSync(join(directory, EVENTS))], { mode: "salvage", name: EVENTS }).next();
+      return first.done ? undefined : textIn(first.value, kind, field);
+    },
+    isFile(path) {
+      // No link is followed, and none on the way.
+      const parts = path.split("/");
+      return parts.every((_, at) => {
+        const found = lstatSync(join(directory, ...parts.slice(0, at + 1)), { throwIfNoEntry: false });
+        return found !== undefined && (at === parts.length - 1 ? found.isFile() : found.isDirectory());
+      });
+    },
+  };
 }
 
 /** Yields the records of a stream or bundle at a path, and returns the report; see `readAsync`. */

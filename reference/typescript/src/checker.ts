@@ -12,7 +12,7 @@ import { Prover } from "./proven-records.js";
 import { validateRecord, type RecordProblem, type UnknownKey } from "./record-validation.js";
 import { type ObjectNode } from "./scanner.js";
 import { checkSidecars, type Sidecar } from "./sidecars.js";
-import { type Hit, StreamRules } from "./stream-rules.js";
+import { type Beside, type Hit, StreamRules } from "./stream-rules.js";
 import { nearest } from "./suggestions.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
 import { parsedForSure, reasonOf, validateLine, type ValidatedLine } from "./line-validation.js";
@@ -54,6 +54,8 @@ export interface CheckOptions {
   hasManifest?: boolean | undefined;
   /** Name of the directory that the run's id is compared with; absent for a stream in no bundle. */
   directory?: string | undefined;
+  /** What the bundle has beside the stream; absent for a stream in no bundle. */
+  beside?: Beside | undefined;
   maxLineBytes?: number | undefined;
   watch?: Watch | undefined;
 }
@@ -152,7 +154,7 @@ export class StreamChecker {
       this.collector.mute();
       return;
     }
-    this.rules = new StreamRules(profile);
+    this.rules = new StreamRules(profile, this.options.beside);
     const { watch } = this.options;
     // Who watches is given every member of a record, mostly with its text.
     if (!watch || watch.takesValues) this.prover = new Prover(profile, watch !== undefined);

@@ -41,6 +41,12 @@ export const regionNotEntered = (of: { region: Text }): string => `region \`${of
 export const regionNotInnermost = (of: { region: Text; inner: Text }): string => `region \`${of.region}\` is left while \`${of.inner}\` is open inside it`;
 export const regionTooMany = (of: { limit: Text }): string => `more than ${of.limit} regions are open; later ones are not checked`;
 export const requiredInOther = (of: { kind: Text; other: Text; key: Text }): string => `a \`${of.kind}\` record, but \`${of.other}\` has no \`${of.key}\``;
+export const otherRank = (of: { field: Text; found: Text; expected: Text }): string => `\`${of.field}\` is ${of.found}, expected ${of.expected} as in the name of the file`;
+export const otherRun = (of: { field: Text; found: Text; expected: Text; name: Text }): string => `\`${of.field}\` is ${of.found}, expected ${of.expected} as in \`${of.name}\``;
+export const mediaMissing = (of: { name: Text }): string => `\`${of.name}\` is missing`;
+export const notLess = (of: { field: Text; found: Text; bound: Text; than: Text }): string => `\`${of.field}\` is ${of.found}, expected less than ${of.bound}, the \`${of.than}\` of the same record`;
+export const namesItself = (of: { found: Text; field: Text }): string => `${of.found} is the \`${of.field}\` of the same record`;
+export const leavesBundle = (of: { field: Text; found: Text }): string => `\`${of.field}\` is ${of.found}, which leaves the bundle`;
 export const requiredIf = (of: { kind: Text; field: Text; value: Text; key: Text }): string => `\`${of.kind}\` has \`${of.field}\` "${of.value}" but no \`${of.key}\``;
 export const streamMissing = "no events.jsonl or metrics.jsonl in this directory or below it";
 export const runIdMismatch = (of: { found: Text; directory: Text }): string => `\`run_id\` is ${of.found}, but the directory is named ${of.directory}`;

@@ -38,6 +38,13 @@ export function streamName(path: string): string {
   return path.split(/[\\/]/).at(-1)!.replace(/\.gz$/, "");
 }
 
+/** Returns the rank whose stream a file name is: 0 for events.jsonl; undefined for a name of another form. */
+export function rankOf(name: string): number | undefined {
+  if (name === PROFILES["toy/v1"].file) return 0;
+  const digits = /^events\.rank-([1-9][0-9]{0,8})\.jsonl$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 /** Returns whether integers may be written with a fraction or an exponent, as `1.0`. */
 export function takesFloatsAsIntegers(profile: ProfileName | null): boolean {
   return profile !== null && FLOATS_AS_INTEGERS.includes(profile);

@@ -44,6 +44,12 @@ export class Record {
   }
 }
 
+/** Returns a text of a record; undefined unless it is there and the record is of the kind. */
+export function textIn(record: Record, kind: string, field: string): string | undefined {
+  const value = record.kind === kind ? record.value[field] : undefined;
+  return typeof value === "string" ? value : undefined;
+}
+
 type JsonObject = { [key: string]: unknown };
 
 /** Takes the sign off every zero of digits alone; JSON.parse gives the same for it and for -0.0. */

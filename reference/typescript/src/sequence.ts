@@ -22,15 +22,16 @@ export class Sequence {
     return this.started && !this.ended && !this.mustResume;
   }
 
-  /** Expects a run_resume next, unless there is no record to go on from. */
+  /** Expects a run_resume next, unless there is no record to go on from; a run may go on after its end. */
   resume(): void {
     this.mustResume = this.started;
+    this.ended = false;
   }
 
   /** Returns the record to be written, its t not smaller than the one before; throws RefusedError. */
   admit(record: Members): Members {
     const kind = record["kind"];
-    if (this.ended) throw new RefusedError("the run has ended");
+    if (this.ended && kind !== "run_resume") throw new RefusedError("the run has ended; it goes on with run_resume");
     if (!this.started && kind !== "run_start") throw new RefusedError(`${shownKind(kind)} before run_start: write run_start first`);
     if (this.started && kind === "run_start") throw new RefusedError("a second run_start: a stream holds one run; resume it with run_resume");
     if (this.mustResume && kind !== "run_resume") throw new RefusedError(`${shownKind(kind)} in a resumed stream: write run_resume first`);
@@ -55,7 +56,7 @@ export class Sequence {
   }
 
   private noteResume(from: bigint | undefined): void {
-    this.mustResume = false;
+    this.mustResume = this.ended = false;
     this.bases.clear();
     if (from !== undefined) this.bases.set("train", from);
   }

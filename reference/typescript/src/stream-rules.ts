@@ -6,7 +6,7 @@ import { integerOf, isWhole } from "./numbers.js";
 import { shownNumber } from "./phrases.js";
 import { fieldNamed } from "./profiles.js";
 import { type Node, type ObjectNode, pointerTo } from "./scanner.js";
-import { LIMITS, type ProfileName, PROFILES, type ProfileTable, type StreamRule } from "./tables.js";
+import { LIMITS, MEDIA, type ProfileName, PROFILES, type ProfileTable, type StreamRule } from "./tables.js";
 
 /** A broken rule, at the record that is being observed. */
 export interface Hit {
@@ -27,12 +27,26 @@ export interface Observation {
   line: number;
 }
 
+/** What the bundle has beside a stream, for the rules that ask. */
+export interface Beside {
+  /** The rank that the name of the stream's file implies. */
+  rank: number;
+  /** Returns a text in the first record of the stream of rank 0; undefined unless that record is of the kind. */
+  first(kind: string, field: string): string | undefined;
+  /** Returns whether a regular file is at a path of the bundle. */
+  isFile(path: string): boolean;
+}
+
 const NO_HITS: readonly Hit[] = [];
+/** A path that is absolute or has the part `..`, on POSIX systems or on Windows. */
+const LEAVES = /^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)/;
 const NO_FIELDS: readonly string[] = [];
 
 interface Rule {
   observe(seen: Observation): readonly Hit[];
   gap?(): void;
+  /** Opens again what the end of the stream has closed. */
+  reopen?(): void;
   finish?(): Hit[];
 }
 
@@ -73,7 +87,7 @@ class Facts {
   private readonly wanted: ReadonlySet<string | undefined>;
   private readonly seen = new Map<string, Observation["record"]>();
 
-  constructor(private readonly table: ProfileTable) {
+  constructor(private readonly table: ProfileTable, readonly beside: Beside | null) {
     this.phase = table.phase?.default ?? "";
     this.wanted = new Set([table.phase?.from, ...table.rules.flatMap(({ needs, skipped }) => [needs?.kind, skipped?.unless.kind])]);
   }
@@ -149,6 +163,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         if (seen.kind === rule.kind) line = seen.line;
         return NO_HITS;
       },
+      reopen() {
+        line = 0;
+      },
     };
   },
   present(rule) {
@@ -157,6 +174,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       observe(seen) {
         found ||= seen.kind === rule.kind;
         return NO_HITS;
+      },
+      reopen() {
+        found = false;
       },
       finish: () => (found ? [] : [{ rule: rule.rule, pointer: "", message: messages.runEndMissing({ kind: rule.kind! }) }]),
     };
@@ -231,6 +251,9 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const message = messages.differsFromLast({ field: rule.field!, found, expected, phase: of.phase, kind: of.kind });
         return [{ rule: rule.rule, pointer: `/${rule.field}`, message }];
       },
+      reopen() {
+        done = false;
+      },
     };
   },
   nested(rule) {
@@ -266,6 +289,10 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       gap() {
         if (rule.cleared_by_gap) open.length = 0;
       },
+      reopen() {
+        off = false;
+        open.length = 0;
+      },
     };
   },
   requires(rule, facts) {
@@ -279,6 +306,72 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         }
         const missing = facts.has(kind) && facts.at(kind, `/${field}`) === undefined;
         return missing ? [{ rule: rule.rule, pointer: "", message: messages.requiredInOther({ kind: rule.kind!, other: kind, key: field }) }] : NO_HITS;
+      },
+    };
+  },
+  "less-than"(rule) {
+    const field = rule.field!;
+    const than = rule.than!;
+    return {
+      observe(seen) {
+        if (seen.kind !== rule.kind) return NO_HITS;
+        const [value, bound] = [integer(member(seen, field)), integer(member(seen, than))];
+        if (value === undefined || bound === undefined || value < bound) return NO_HITS;
+        const message = messages.notLess({ field, found: shownNumber(value), bound: shownNumber(bound), than });
+        return [{ rule: rule.rule, pointer: `/${field}`, message }];
+      },
+    };
+  },
+  differs(rule) {
+    const [first = "", ...rest] = rule.pointer!.slice(1).split("/");
+    return {
+      observe(seen) {
+        if (seen.kind !== rule.kind) return NO_HITS;
+        const own = text(seen, rule.field!);
+        let node = member(seen, first);
+        for (const key of rest) node = node?.type === "object" ? node.members.get(key) : undefined;
+        if (own === undefined || node?.type !== "string" || node.value !== own) return NO_HITS;
+        return [{ rule: rule.rule, pointer: rule.pointer!, message: messages.namesItself({ found: shortened(own), field: rule.field! }) }];
+      },
+    };
+  },
+  inside(rule) {
+    return {
+      observe(seen) {
+        const path = seen.kind === rule.kind ? text(seen, rule.field!) : undefined;
+        if (path === undefined || !LEAVES.test(path)) return NO_HITS;
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: messages.leavesBundle({ field: rule.field!, found: shortened(path) }) }];
+      },
+    };
+  },
+  "rank-of-file"(rule, { beside }) {
+    return {
+      observe(seen) {
+        const rank = seen.kind === rule.kind && beside ? integer(member(seen, rule.field!)) : undefined;
+        if (rank === undefined || rank === BigInt(beside!.rank)) return NO_HITS;
+        const message = messages.otherRank({ field: rule.field!, found: shownNumber(rank), expected: String(beside!.rank) });
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message }];
+      },
+    };
+  },
+  "same-run"(rule, { beside }) {
+    return {
+      observe(seen) {
+        const found = seen.kind === rule.kind && beside && beside.rank > 0 ? text(seen, rule.field!) : undefined;
+        const expected = found === undefined ? undefined : beside!.first(rule.kind!, rule.field!);
+        if (expected === undefined || expected === found) return NO_HITS;
+        const of = { field: rule.field!, found: shortened(found!), expected: shortened(expected), name: PROFILES["toy/v1"].file };
+        return [{ rule: rule.rule, pointer: `/${rule.field}`, message: messages.otherRun(of) }];
+      },
+    };
+  },
+  filed(rule, { beside }) {
+    return {
+      observe(seen) {
+        const [hash, type] = seen.kind === rule.kind && beside ? [text(seen, rule.hash!), text(seen, rule.media_type!)] : [];
+        const path = hash === undefined || type === undefined ? undefined : mediaFile(hash, type);
+        if (path === undefined || beside!.isFile(path)) return NO_HITS;
+        return [{ rule: rule.rule, pointer: `/${rule.hash}`, message: messages.mediaMissing({ name: path }) }];
       },
     };
   },
@@ -301,6 +394,13 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
     };
   },
 };
+
+/** Returns the path of a media file from the bundle; undefined where the hash is not one. */
+export function mediaFile(sha256: string, mediaType: string): string | undefined {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  const type = mediaType.split(";", 1)[0]!.replace(/^[ \t]+|[ \t]+$/g, "").toLowerCase();
+  return `media/${sha256}.${Object.hasOwn(MEDIA.extensions, type) ? MEDIA.extensions[type] : MEDIA.other}`;
+}
 
 function missingMember({ kind, when }: StreamRule, key: string): string {
   if (!when) return messages.missingKey({ key, place: kind! });
@@ -326,16 +426,24 @@ function nullsIn(node: Node | undefined, name: string): { path: string[]; offset
 export class StreamRules {
   private readonly facts: Facts;
   private readonly rules: Rule[];
+  private readonly end: ProfileTable["complete"];
+  private hasEnded = false;
 
-  constructor(profile: ProfileName) {
+  constructor(profile: ProfileName, beside: Beside | null = null) {
     const table = PROFILES[profile];
-    this.facts = new Facts(table);
+    this.end = table.complete;
+    this.facts = new Facts(table, beside);
     this.rules = table.rules.map((rule) => MAKERS[rule.type]!(rule, this.facts));
   }
 
   /** Returns what is wrong at a record. */
   observe(seen: Observation): readonly Hit[] {
     let hits = NO_HITS;
+    if (this.hasEnded && seen.kind !== null && seen.kind === this.end?.reopened_by?.kind) {
+      this.hasEnded = false;
+      for (const rule of this.rules) rule.reopen?.();
+    }
+    this.hasEnded ||= seen.kind !== null && seen.kind === this.end?.last;
     for (const rule of this.rules) {
       const found = rule.observe(seen);
       if (found.length > 0) hits = [...hits, ...found];

@@ -35,6 +35,8 @@ export interface FieldTable extends TypeTable {
 export interface KindTable {
   title: string;
   is_record: boolean;
+  /** Keys that name what a record is about; the first list of which a record has a key counts. */
+  thing?: string[][];
   fields: FieldTable[];
 }
 
@@ -45,6 +47,11 @@ export interface StreamRule {
   kind?: string;
   field?: string;
   fields?: string[];
+  than?: string;
+  "x-since"?: string;
+  pointer?: string;
+  hash?: string;
+  media_type?: string;
   repeats?: string;
   cleared_by_gap?: boolean;
   silenced_by_gap?: boolean;
@@ -61,7 +68,7 @@ export interface StreamRule {
 export interface ProfileTable {
   tag: string | null;
   file: string;
-  complete?: { last: string };
+  complete?: { last: string; reopened_by?: { kind: string; "x-since"?: string } };
   phase?: { field: string; from: string; default: string };
   rules: StreamRule[];
   kinds: Record<string, KindTable>;
@@ -634,6 +641,42 @@ export const RULES: RuleTable[] = [
   "help": "write the error's text as error in run_end"
  },
  {
+  "id": "rank-beyond-world-size",
+  "layer": "stream",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "rank is not smaller than world_size",
+  "help": "write the rank from 0, and the number of all processes as world_size"
+ },
+ {
+  "id": "parent-is-itself",
+  "layer": "stream",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "a run names itself as its parent",
+  "help": "name the run whose checkpoint was loaded; to continue the same run, resume it"
+ },
+ {
+  "id": "artifact-outside",
+  "layer": "stream",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "the path of an artifact leaves the bundle",
+  "help": "copy the file into the bundle, or name it with a reference event"
+ },
+ {
   "id": "wall-time-goes-backwards",
   "layer": "stream",
   "severity": {
@@ -690,14 +733,52 @@ export const RULES: RuleTable[] = [
   "help": "rename the directory to the run_id, or correct the run_id"
  },
  {
+  "id": "rank-mismatch",
+  "layer": "bundle",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "rank is not that of the file's name",
+  "help": "name the stream of rank 0 events.jsonl, and that of rank N events.rank-N.jsonl"
+ },
+ {
+  "id": "rank-of-another-run",
+  "layer": "bundle",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "a rank's stream is of another run than that of rank 0",
+  "help": "give all ranks one run id, and each run a directory of its own"
+ },
+ {
+  "id": "media-missing",
+  "layer": "bundle",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "the file of a media event is not in the bundle",
+  "help": "copy the folder media of the bundle too"
+ },
+ {
   "id": "sidecar-unreadable",
   "layer": "bundle",
   "severity": {
    "toy/v1": "error",
+   "metrics/v1": "error",
    "kaun/v1": "error"
   },
   "profiles": [
    "toy/v1",
+   "metrics/v1",
    "kaun/v1"
   ],
   "summary": "a file beside the stream cannot be read as one JSON object",
@@ -896,12 +977,36 @@ export const LOOKS: LooksTable = {
  "text": "text that is not JSON Lines"
 };
 
+/** The extension of the file of each media type, and that of all others. */
+export const MEDIA: { extensions: Record<string, string>; other: string } = {
+ "extensions": {
+  "image/png": "png",
+  "image/jpeg": "jpg",
+  "image/gif": "gif",
+  "image/webp": "webp",
+  "audio/wav": "wav",
+  "audio/mpeg": "mp3",
+  "audio/ogg": "ogg",
+  "audio/flac": "flac",
+  "video/mp4": "mp4",
+  "video/webm": "webm",
+  "text/csv": "csv",
+  "text/plain": "txt",
+  "application/json": "json"
+ },
+ "other": "bin"
+};
+
 export const PROFILES: Record<ProfileName, ProfileTable> = {
  "toy/v1": {
   "tag": "kind",
   "file": "events.jsonl",
   "complete": {
-   "last": "run_end"
+   "last": "run_end",
+   "reopened_by": {
+    "kind": "run_resume",
+    "x-since": "1.3"
+   }
   },
   "phase": {
    "field": "phase",
@@ -1009,6 +1114,51 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
     "needs": {
      "field": "error"
     }
+   },
+   {
+    "rule": "rank-beyond-world-size",
+    "type": "less-than",
+    "kind": "run_start",
+    "field": "rank",
+    "than": "world_size",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "parent-is-itself",
+    "type": "differs",
+    "kind": "run_start",
+    "field": "run_id",
+    "pointer": "/parent/run_id",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "artifact-outside",
+    "type": "inside",
+    "kind": "artifact",
+    "field": "path",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "rank-mismatch",
+    "type": "rank-of-file",
+    "kind": "run_start",
+    "field": "rank",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "rank-of-another-run",
+    "type": "same-run",
+    "kind": "run_start",
+    "field": "run_id",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "media-missing",
+    "type": "filed",
+    "kind": "media",
+    "hash": "sha256",
+    "media_type": "media_type",
+    "x-since": "1.3"
    }
   ],
   "kinds": {
@@ -1105,6 +1255,22 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "types": [
          "string"
         ]
+       },
+       {
+        "name": "cpus",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "memory_bytes",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
        }
       ]
      },
@@ -1136,6 +1302,14 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "types": [
          "string"
         ]
+       },
+       {
+        "name": "count",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
        }
       ]
      },
@@ -1329,6 +1503,13 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
          "integer"
         ],
         "minimum": 0
+       },
+       {
+        "name": "shape",
+        "required": false,
+        "types": [
+         "string"
+        ]
        }
       ]
      },
@@ -1395,6 +1576,156 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
      },
      {
       "name": "packages",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": null
+     },
+     {
+      "name": "rank",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "world_size",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 1
+     },
+     {
+      "name": "parent",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "title": "Parent",
+      "fields": [
+       {
+        "name": "run_id",
+        "required": true,
+        "types": [
+         "string"
+        ],
+        "pattern": "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"
+       },
+       {
+        "name": "step",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "path",
+        "required": false,
+        "types": [
+         "string"
+        ]
+       }
+      ]
+     },
+     {
+      "name": "data",
+      "required": false,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "object"
+       ],
+       "title": "Dataset",
+       "fields": [
+        {
+         "name": "name",
+         "required": true,
+         "types": [
+          "string"
+         ]
+        },
+        {
+         "name": "uri",
+         "required": false,
+         "types": [
+          "string"
+         ]
+        },
+        {
+         "name": "version",
+         "required": false,
+         "types": [
+          "string"
+         ]
+        },
+        {
+         "name": "sha256",
+         "required": false,
+         "types": [
+          "string"
+         ]
+        },
+        {
+         "name": "rows",
+         "required": false,
+         "types": [
+          "integer"
+         ],
+         "minimum": 0
+        }
+       ]
+      }
+     },
+     {
+      "name": "cost",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "title": "Cost",
+      "fields": [
+       {
+        "name": "total_params",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "active_params",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "flops_per_token",
+        "required": false,
+        "types": [
+         "number",
+         "null"
+        ]
+       }
+      ]
+     },
+     {
+      "name": "franken",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": null
+     },
+     {
+      "name": "franken_moe",
       "required": false,
       "types": [
        "object"
@@ -1528,12 +1859,44 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "null"
        ]
       }
+     },
+     {
+      "name": "mtp_loss",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "nonfinite",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "string"
+       ],
+       "enum": [
+        "nan",
+        "inf",
+        "-inf"
+       ]
+      }
      }
     ]
    },
    "tap": {
     "title": "Tap",
     "is_record": true,
+    "thing": [
+     [
+      "region",
+      "layer",
+      "head"
+     ]
+    ],
     "fields": [
      {
       "name": "kind",
@@ -1726,6 +2089,12 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
    "grad": {
     "title": "Grad",
     "is_record": true,
+    "thing": [
+     [
+      "param",
+      "head"
+     ]
+    ],
     "fields": [
      {
       "name": "kind",
@@ -1966,6 +2335,13 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
    "drift": {
     "title": "Drift",
     "is_record": true,
+    "thing": [
+     [
+      "param",
+      "head",
+      "token_id"
+     ]
+    ],
     "fields": [
      {
       "name": "kind",
@@ -2111,6 +2487,93 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "types": [
        "string"
       ]
+     },
+     {
+      "name": "id",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "group",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "messages",
+      "required": false,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "object"
+       ],
+       "title": "Message",
+       "fields": [
+        {
+         "name": "role",
+         "required": true,
+         "types": [
+          "string"
+         ]
+        },
+        {
+         "name": "content",
+         "required": true,
+         "types": [
+          "string"
+         ]
+        }
+       ]
+      }
+     },
+     {
+      "name": "reward",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "rewards",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "number",
+        "null"
+       ]
+      }
+     },
+     {
+      "name": "advantage",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "tokens",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "truncated",
+      "required": false,
+      "types": [
+       "boolean"
+      ]
      }
     ]
    },
@@ -2193,6 +2656,23 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
        "object"
       ],
       "values": null
+     },
+     {
+      "name": "nonfinite",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "string"
+       ],
+       "enum": [
+        "nan",
+        "inf",
+        "-inf"
+       ]
+      }
      }
     ]
    },
@@ -2423,6 +2903,68 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "types": [
        "string"
       ]
+     },
+     {
+      "name": "topic",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "by",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "title": "Author",
+      "fields": [
+       {
+        "name": "kind",
+        "required": true,
+        "types": [
+         "string"
+        ],
+        "enum": [
+         "human",
+         "agent",
+         "program"
+        ]
+       },
+       {
+        "name": "name",
+        "required": false,
+        "types": [
+         "string"
+        ]
+       }
+      ]
+     },
+     {
+      "name": "left_out",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "integer"
+       ],
+       "minimum": 0
+      }
+     },
+     {
+      "name": "dropped",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "integer"
+       ],
+       "minimum": 0
+      }
      }
     ]
    },
@@ -2572,6 +3114,65 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         ]
        }
       ]
+     },
+     {
+      "name": "final_mtp_loss",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "mtp_sig",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "stats",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "title": "Stats",
+      "fields": [
+       {
+        "name": "requests",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "tokens_out",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "errors",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       }
+      ]
+     },
+     {
+      "name": "energy_joules",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ],
+      "minimum": 0
      }
     ]
    },
@@ -2638,6 +3239,22 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "types": [
        "string"
       ]
+     },
+     {
+      "name": "config",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": null
+     },
+     {
+      "name": "world_size",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 1
      }
     ]
    },
@@ -2781,6 +3398,35 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
        "types": [
         "number",
         "null"
+       ]
+      }
+     },
+     {
+      "name": "texts",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "string"
+       ]
+      }
+     },
+     {
+      "name": "nonfinite",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": {
+       "types": [
+        "string"
+       ],
+       "enum": [
+        "nan",
+        "inf",
+        "-inf"
        ]
       }
      }
@@ -2936,6 +3582,632 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       "required": false,
       "types": [
        "string"
+      ]
+     }
+    ]
+   },
+   "media": {
+    "title": "Media",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "media"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "name",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "media_type",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "sha256",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "index",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "caption",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "size_bytes",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "width",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "height",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "seconds",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ],
+      "minimum": 0
+     }
+    ]
+   },
+   "histogram": {
+    "title": "Histogram",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "histogram"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "name",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "edges",
+      "required": true,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "number"
+       ]
+      }
+     },
+     {
+      "name": "counts",
+      "required": true,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "number"
+       ],
+       "minimum": 0
+      }
+     }
+    ]
+   },
+   "alert": {
+    "title": "Alert",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "alert"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "rule",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "level",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "info",
+       "warning",
+       "error"
+      ]
+     },
+     {
+      "name": "text",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "metric",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "value",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "threshold",
+      "required": false,
+      "types": [
+       "number"
+      ]
+     },
+     {
+      "name": "rank",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     }
+    ]
+   },
+   "reference": {
+    "title": "Reference",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "reference"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "uri",
+      "required": true,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "role",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "size_bytes",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "sha256",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     }
+    ]
+   },
+   "align": {
+    "title": "Align",
+    "is_record": true,
+    "thing": [
+     [
+      "li",
+      "wi"
+     ],
+     [
+      "w"
+     ]
+    ],
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "align"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": true,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "li",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "wi",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "w",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "wname",
+      "required": false,
+      "types": [
+       "string"
+      ]
+     },
+     {
+      "name": "cos",
+      "required": true,
+      "types": [
+       "number",
+       "null"
+      ],
+      "minimum": -1.001,
+      "maximum": 1.001
+     },
+     {
+      "name": "dfa_norm",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "bp_norm",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     }
+    ]
+   },
+   "mask": {
+    "title": "Mask",
+    "is_record": true,
+    "thing": [
+     [
+      "li",
+      "wi"
+     ]
+    ],
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "mask"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": true,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "li",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "wi",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "density",
+      "required": true,
+      "types": [
+       "number",
+       "null"
+      ],
+      "minimum": 0,
+      "maximum": 1
+     }
+    ]
+   },
+   "route": {
+    "title": "Route",
+    "is_record": true,
+    "thing": [
+     [
+      "li"
+     ]
+    ],
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "route"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": true,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "li",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "shares",
+      "required": true,
+      "types": [
+       "array"
+      ],
+      "items": {
+       "types": [
+        "number",
+        "null"
+       ]
+      }
+     },
+     {
+      "name": "g0_mean",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "aux",
+      "required": false,
+      "types": [
+       "number",
+       "null"
       ]
      }
     ]

@@ -162,8 +162,11 @@ class ToyViews {
       this.started = true;
       this.runId = textAt(members, "run_id");
       this.phase = textAt(members, "phase") ?? "train";
-    } else if (kind === "run_resume") this.resume(integerAt(members, "from_step"));
-    else if (kind === "run_end") {
+    } else if (kind === "run_resume") {
+      this.resume(integerAt(members, "from_step"));
+      // The run goes on after its end.
+      this.reason = this.finalLoss = undefined;
+    } else if (kind === "run_end") {
       this.reason = textAt(members, "reason");
       this.finalLoss = valueAt(members, "final_loss");
     } else if (kind === "step" && !record.isInvalid) this.step(members);

@@ -206,7 +206,6 @@ export class Writer {
     if (found === null) throw new StreamRefusedError(`${path}: the stream follows no profile that toyspec knows; it was not changed`);
     if (records > 0 && found !== profile) throw new StreamRefusedError(`${path}: the stream follows ${found}, not ${profile}`);
     if (state === "damaged") throw new StreamRefusedError(`${path}: the stream is damaged; \`toyspec check\` shows where`);
-    if (state === "complete" && profile === "toy/v1") throw new StreamRefusedError(`${path}: the run is complete, so it cannot be resumed; start another`);
     this.start -= this.sequence.last * 1000;
     if (fragment > 0) this.file.moveFragment(size - fragment);
     this.sequence.resume();

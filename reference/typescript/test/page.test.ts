@@ -56,6 +56,12 @@ test("a verdict accounts for the bytes and knows the run", async () => {
   assert.deepEqual([facts?.steps, facts?.curves.map((curve) => curve.name)], [{ first: 1, last: 1 }, ["loss"]]);
 });
 
+test("the stream of a rank is listed with the stream and the media of its bundle", () => {
+  const streams = streamsIn(folder("run", { "run/events.jsonl": START, "run/events.rank-1.jsonl": START, "run/media/a.png": "", "run/SHA256SUMS": "" }));
+  assert.deepEqual(streams.map(({ place }) => [place?.rank, place?.ofRankZero === streams[0]?.blob, [...place!.media]]), [[0, true, ["a.png"]], [1, true, ["a.png"]]]);
+  assert.deepEqual(streams.map(({ sealed }) => sealed !== undefined), [true, false]);
+});
+
 test("a link gives back what it was made of, to the byte", async () => {
   const streams = streamsIn(folder("run", { "run/events.jsonl": new Uint8Array([0, 255, 10, 13]), "run/flow.json": "{}" }));
   const fragment = await fragmentOf(streams);

@@ -68,19 +68,27 @@ test("a writer keeps time and ends with run_end", () => {
   assert.deepEqual([report.state, report.findings], ["complete", []]);
 });
 
-test("resuming moves the fragment to a side file, and refuses what is complete or damaged", () => {
+test("resuming moves the fragment to a side file, and refuses what is damaged", () => {
   writeFileSync(path, START + '{"kind":"st');
   Writer.open(directory, { exist: "resume" }).close();
   assert.equal(readFileSync(path, "utf8"), START);
   assert.equal(readFileSync(`${path}.torn-${START.length}`, "utf8"), '{"kind":"st');
-  for (const stream of [START + END, START + "{\n"]) {
-    writeFileSync(path, stream);
-    assert.throws(() => Writer.open(directory, { exist: "resume" }), StreamRefusedError);
-    assert.equal(readFileSync(path, "utf8"), stream);
-  }
+  writeFileSync(path, START + "{\n");
+  assert.throws(() => Writer.open(directory, { exist: "resume" }), StreamRefusedError);
+  assert.equal(readFileSync(path, "utf8"), START + "{\n");
   assert.throws(() => Writer.open(directory, { exist: "fail" }), StreamRefusedError);
   started().close();
   assert.ok(existsSync(`${path}.prev`));
+});
+
+test("a run goes on after its end", () => {
+  writeFileSync(path, START + END);
+  const writer = Writer.open(directory, { exist: "resume" });
+  assert.throws(() => writer.write({ kind: "note", text: "before run_resume" }), RefusedError);
+  writer.write({ kind: "run_resume", from_step: 0n });
+  writer.end();
+  const kinds = readFileSync(path, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line).kind as string);
+  assert.deepEqual(kinds, ["run_start", "run_end", "run_resume", "run_end"]);
 });
 
 test("every earlier log is kept", () => {

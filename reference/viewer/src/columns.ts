@@ -1,6 +1,7 @@
 /** The columns of the table of runs: their values, texts and order. */
 
 import type { Value } from "./expression.js";
+import { TITLES } from "./generated/runs.js";
 import type { Run } from "./protocol.js";
 import { fieldOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
@@ -25,16 +26,18 @@ const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds)
 
 const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
-  fixed("state", "State", 112, (run) => run.state),
+  fixed("state", TITLES.state, 112, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
-  fixed("group", "Group", 110, (run) => plain(run.group ?? "")),
-  fixed("tags", "Tags", 130, (run) => plain(run.tags.join(", "))),
-  fixed("profile", "Format", 104, (run) => plain(run.profile ?? run.dialect ?? "")),
-  fixed("started", "Started", 118, (run) => moment(run.started, "short")),
-  fixed("took", "Took", 104, seconds, true),
-  fixed("steps", "Steps", 84, (run) => (run.steps === null ? "" : grouped(run.steps)), true),
-  fixed("progress", "Progress", 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
-  fixed("size", "Size", 80, (run) => size(run.bytes), true),
+  fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
+  fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),
+  fixed("profile", TITLES.profile, 104, (run) => plain(run.profile ?? run.dialect ?? "")),
+  fixed("started", TITLES.started_at, 118, (run) => moment(run.started_at, "short")),
+  fixed("reason", TITLES.reason, 110, (run) => plain(run.reason ?? "")),
+  fixed("error", TITLES.error, 200, (run) => plain(run.error ?? "")),
+  fixed("took", TITLES.seconds, 104, seconds, true),
+  fixed("steps", TITLES.last_step, 84, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
+  fixed("progress", TITLES.progress, 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
+  fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
   fixed("findings", "Findings", 128, findingsText),
 ];
 

@@ -1,4 +1,4 @@
-/** Filters runs: words are looked for in the texts of a run, comparisons look at its values. */
+/** Filters runs: words are looked for in the texts of a run, comparisons look at its values. The same language as in `toyspec ls`. */
 
 export type Value = string | number | boolean | null;
 /** Returns the value of a field of a run; undefined where it has none. */
@@ -7,7 +7,7 @@ export type Lookup = (field: string) => Value | readonly Value[] | undefined;
 /** What is asked of a run. */
 export interface Question {
   field: Lookup;
-  /** Everything that words are looked for in, in lower case. */
+  /** Everything that words are looked for in, as lowered text. */
   text: string;
 }
 
@@ -30,6 +30,19 @@ interface Token {
 }
 
 const TOKEN = /\s*(?:(<=|>=|!=|!~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
+/** What other languages have, with what this one has. */
+const FOREIGN: { [word: string]: string } = {
+  "&&": "write and",
+  "&": "write and",
+  "||": "write or",
+  "|": "write or",
+  ",": "write and, or or",
+  is: "write =",
+  in: "compare with = once for each value, joined by or",
+  like: "write ~",
+  contains: "write ~",
+  between: "write two comparisons, joined by and",
+};
 /** Nested deeper, an expression is a mistake or an attack. */
 const DEEPEST = 100;
 
@@ -127,10 +140,7 @@ class Parser {
     const left = this.next;
     if (left.type !== "word" && left.type !== "text") throw new ExpressionError(`a name or a word was expected, found ${shown(left)}`, left.at);
     this.at++;
-    if (this.next.type !== "operator") {
-      const word = left.text.toLowerCase();
-      return ({ text }) => text.includes(word);
-    }
+    if (this.next.type !== "operator") return this.words(left);
     const operator = this.next.text;
     this.at++;
     const right = this.next;
@@ -143,6 +153,16 @@ class Parser {
       return compare(value as Value | undefined);
     };
   }
+
+  /** Returns the search for a word; refuses one that joins, and what another language compares by. */
+  private words(token: Token): Filter {
+    const word = lowered(token.text);
+    if (token.type === "word" && (word === "and" || word === "or")) throw new ExpressionError(`a name or a word was expected, found ${shown(token)}`, token.at);
+    const before = this.tokens[this.at - 2]?.type;
+    const isBetween = (before === "word" || before === "text" || before === "close") && ["word", "text", "open"].includes(this.next.type);
+    if (token.type === "word" && isBetween && Object.hasOwn(FOREIGN, word)) throw new ExpressionError(`${shown(token)} is not an operator here; ${FOREIGN[word]}, or quote the word`, token.at);
+    return ({ text }) => text.includes(word);
+  }
 }
 
 function shown(token: Token): string {
@@ -152,16 +172,20 @@ function shown(token: Token): string {
 type Compare = (value: Value | undefined) => boolean;
 
 function comparisonOf(operator: string, right: Token): Compare {
-  const text = right.text.toLowerCase();
+  const text = lowered(right.text);
+  const isOrder = operator.startsWith("<") || operator.startsWith(">");
   const number = right.type === "text" ? NaN : numberIn(right.text);
+  if (isOrder && right.type === "word" && Number.isNaN(number) && NUMBER.test(right.text.replaceAll("_", "")))
+    throw new ExpressionError(`${shown(right)} has an unknown unit; use ${Object.keys(SPANS).join(", ")}; quote text`, right.at);
   const order = (holds: (sign: number) => boolean): Compare => {
     if (!Number.isNaN(number)) return (value) => typeof value === "number" && holds(value - number);
-    return (value) => typeof value === "string" && holds(value.toLowerCase() < text ? -1 : value.toLowerCase() > text ? 1 : 0);
+    return (value) => typeof value === "string" && holds(compared(lowered(value), text));
   };
   const equal: Compare = (value) => {
     if (value === undefined || value === null) return text === "null";
-    return typeof value === "number" ? value === number : String(value).toLowerCase() === text;
+    return typeof value === "number" ? value === number : lowered(String(value)) === text;
   };
+  const contains: Compare = (value) => value !== undefined && lowered(String(value)).includes(text);
   switch (operator) {
     case "<":
       return order((sign) => sign < 0);
@@ -172,9 +196,9 @@ function comparisonOf(operator: string, right: Token): Compare {
     case ">=":
       return order((sign) => sign >= 0);
     case "~":
-      return (value) => value !== undefined && String(value).toLowerCase().includes(text);
+      return contains;
     case "!~":
-      return (value) => !(value !== undefined && String(value).toLowerCase().includes(text));
+      return (value) => !contains(value);
     case "!=":
       return (value) => !equal(value);
     default:
@@ -182,11 +206,29 @@ function comparisonOf(operator: string, right: Token): Compare {
   }
 }
 
+/** Returns text in lower case, one character for each, as all evaluators of the language do it. */
+export function lowered(text: string): string {
+  return /^[\x00-\x7f]*$/.test(text) ? text.toLowerCase() : Array.from(text.replaceAll("\u0130", "i"), (each) => each.toLowerCase()).join("");
+}
+
+/** Returns whether *a* comes before (negative) or after *b* by their code points: UTF-16 units order some planes otherwise. */
+function compared(a: string, b: string): number {
+  for (let at = 0; at < a.length && at < b.length; at++) {
+    if (a[at] === b[at]) continue;
+    const pair = (text: string) => text.codePointAt(at > 0 && isHigh(text.charCodeAt(at - 1)) ? at - 1 : at)!;
+    return pair(a) - pair(b);
+  }
+  return a.length - b.length;
+}
+
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
+
+const NUMBER = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)$/i;
 const SPANS: { [unit: string]: number } = { s: 1, min: 60, m: 60, h: 3600, d: 86_400, k: 1e3, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12, "%": 0.01 };
 
 /** Returns a number, which may have a unit of time or size; NaN for other text. */
 function numberIn(text: string): number {
-  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)$/i.exec(text.replaceAll("_", ""));
+  const match = NUMBER.exec(text.replaceAll("_", ""));
   if (!match) return NaN;
   const unit = match[2]!.toLowerCase();
   return unit === "" ? Number(match[1]) : Number(match[1]) * (SPANS[unit] ?? NaN);

@@ -15,9 +15,10 @@ const KEYS: readonly (readonly [string, string])[] = [
 ];
 const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag", "zoom into a range of all charts"],
+  ["Drag up or down", "zoom into a range of the values of this chart"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
-  ["Click", "in an enlarged chart, show the line of the log"],
+  ["Click", "on a spike or a tick below a chart, show the line of the log; in an enlarged chart, on any curve"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [
@@ -39,7 +40,7 @@ export function help(): void {
     html("h3", {}, "Pointer on a chart"), list(MOUSE, "kbd"),
     html("h3", {}, "Filters"), list(FILTERS, "code"),
     html("h3", {}, "Marks"),
-    list([["band", "from the least to the greatest value of what one point stands for: no spike is lost"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
+    list([["band", "from the lowest to the highest value of the steps that one point stands for"], ["upright line", "a spike: a value far from those around it, at the height at which it was logged"], ["ticks below", "spikes, values that are not finite, gaps and resumptions of all runs"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => {

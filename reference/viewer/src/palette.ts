@@ -4,6 +4,8 @@
 export interface Look {
   colour: number;
   dash: readonly number[];
+  /** A colour of its own, in place of one of the style sheet. */
+  tint?: string;
 }
 
 /** As many `--run-N` has the style sheet: those of Okabe and Ito, which colour-blind readers can distinguish. */

@@ -29,14 +29,19 @@ export interface Run {
   profile: string | null;
   dialect: string | null;
   /** RFC 3339. */
-  started: string | null;
+  started_at: string | null;
   seconds: number | null;
-  /** The last step. */
-  steps: number | null;
+  first_step: number | null;
+  last_step: number | null;
+  records: number | null;
   /** What the run says at its end, else its last loss. */
   final_loss: number | null;
-  /** Why it ended. */
+  /** Whether the run says that it ended; unknown where its format has no end. */
+  ended: "yes" | "no" | "unknown";
+  /** How it ended. */
   reason: string | null;
+  /** What went wrong. */
+  error: string | null;
   sealed: boolean;
   /** From 0 to 1. */
   progress: number | null;
@@ -233,7 +238,7 @@ export interface Detail {
   left_out: { [list: string]: number };
 }
 
-export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string };
+export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean };
 
 /** The header of the first frame of a report. */
 export interface ReportHeader {

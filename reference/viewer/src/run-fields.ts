@@ -1,33 +1,15 @@
 /** The fields of a run by name, for filters, columns and groups. */
 
-import type { Lookup, Question, Value } from "./expression.js";
+import { lowered, type Lookup, type Question, type Value } from "./expression.js";
+import { ALIASES, TITLES } from "./generated/runs.js";
 import type { MetricFacts, Run } from "./protocol.js";
 
-const OWN: { [name: string]: (run: Run) => Value | readonly Value[] | undefined } = {
-  name: (run) => run.name,
+/** What is not a member of the row by the name of its column. */
+const MADE: { [name: string]: (run: Run) => Value | readonly Value[] | undefined } = {
   run: (run) => run.name,
-  id: (run) => run.id,
   path: (run) => run.id,
-  run_id: (run) => run.run_id,
   root: (run) => run.root,
-  group: (run) => run.group,
-  tag: (run) => run.tags,
-  tags: (run) => run.tags,
-  state: (run) => run.state,
   profile: (run) => run.profile ?? run.dialect,
-  started: (run) => run.started,
-  started_at: (run) => run.started,
-  took: (run) => run.seconds,
-  seconds: (run) => run.seconds,
-  duration: (run) => run.seconds,
-  steps: (run) => run.steps,
-  last_step: (run) => run.steps,
-  final_loss: (run) => run.final_loss,
-  reason: (run) => run.reason,
-  sealed: (run) => run.sealed,
-  progress: (run) => run.progress,
-  bytes: (run) => run.bytes,
-  size: (run) => run.bytes,
   errors: (run) => run.findings?.error,
   warnings: (run) => run.findings?.warning,
   findings: (run) => run.findings && run.findings.error + run.findings.warning + run.findings.info,
@@ -37,8 +19,8 @@ const own = (object: object, name: string): boolean => Object.hasOwn(object, nam
 
 /** Returns what a filter may ask of a run. */
 export function questionOf(run: Run): Question {
-  const text = [run.name, run.id, run.group, run.state, run.profile, run.dialect, ...run.tags].join("\n").toLowerCase();
-  return { text, field: lookupIn(run) };
+  const text = [run.name, run.id, run.group, run.state, run.profile, run.dialect, ...run.tags].join("\n");
+  return { text: lowered(text), field: lookupIn(run) };
 }
 
 function lookupIn(run: Run): Lookup {
@@ -46,11 +28,13 @@ function lookupIn(run: Run): Lookup {
 }
 
 /**
- * Returns the value of a field: one of the list above, `config.NAME`, `last.NAME`, `best.NAME`, `nan.NAME`, and
+ * Returns the value of a field: one of schemas/runs.json or of the list above, `config.NAME`, `last.NAME`, `best.NAME`, `nan.NAME`, and
  * without a prefix a setting, the end of the name of a setting, or the last value of a metric.
  */
 export function fieldOf(run: Run, name: string): Value | readonly Value[] | undefined {
-  if (own(OWN, name)) return OWN[name]!(run);
+  const column = own(ALIASES, name) ? ALIASES[name]! : name;
+  if (own(MADE, column)) return MADE[column]!(run);
+  if (own(TITLES, column)) return run[column as Exclude<keyof typeof TITLES, "run" | "path">];
   const dot = name.indexOf(".");
   const [prefix, rest] = [name.slice(0, dot), name.slice(dot + 1)];
   if (prefix === "config" && own(run.config, rest)) return run.config[rest];

@@ -3,6 +3,7 @@
 import { button, fill, html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
 import type { Setting } from "./charts/chart.js";
+import { firstRun } from "./charts/grid.js";
 import { columnOf, possibleColumns, usualColumns } from "./columns.js";
 import type { Store } from "./store.js";
 import { RunTable } from "./table.js";
@@ -14,7 +15,7 @@ export class RunsView implements Showing {
   readonly element: HTMLElement;
   private readonly table: RunTable;
   private readonly store: Store;
-  private readonly nothing = html("p", { class: "nothing", hidden: true });
+  private readonly nothing = html("div", { class: "nothing", hidden: true });
   private readonly clear: HTMLButtonElement;
 
   constructor({ store, pointing }: Setting) {
@@ -37,7 +38,8 @@ export class RunsView implements Showing {
     this.clear.hidden = state.selected.length === 0;
     this.table.element.hidden = listed.length === 0;
     this.nothing.hidden = listed.length > 0 || !this.store.isLoaded;
-    this.nothing.textContent = all.size === 0 ? (this.store.backend.kind === "folder" ? "No file in this folder is a run." : "There is no run in this folder yet. New runs appear here by themselves.") : "No run passes the filter.";
+    if (this.nothing.hidden) return;
+    fill(this.nothing, all.size > 0 ? "No run passes the filter." : this.store.backend.kind === "folder" ? "No file in this folder is a run." : firstRun(this.store));
   }
 
   show(isShown: boolean): void {

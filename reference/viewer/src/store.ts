@@ -1,5 +1,6 @@
 /** The state of the app: the runs, what the user looks at, and who wants to know of changes. */
 
+import { type Colouring, colouringOf } from "./charts/colouring.js";
 import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
@@ -18,6 +19,9 @@ export interface Changed {
 /** Between two repaints while runs are written; the first change is shown at once. */
 const REPAINT_MS = 250;
 const WRITE_MS = 150;
+/** A run without the value that colours the others. */
+const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
+const GONE = "The server does not answer: is `toyspec view` still running? What is shown may be old. Trying again every second.";
 
 export class Store {
   state: ViewState;
@@ -34,6 +38,7 @@ export class Store {
   private mostDrawn = Infinity;
   isLoaded = false;
   private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
+  private coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
   private revision: string | undefined;
   private readonly listeners = new Set<(changed: Changed) => void>();
   private readonly growing = new Set<(run: string) => void>();
@@ -41,6 +46,8 @@ export class Store {
   private pending: Changed | null = null;
   private refreshing: Promise<void> | null = null;
   private isStale = false;
+  /** True after a time without reports of changes. */
+  private isCatchingUp = false;
   private lastRefresh = -Infinity;
   private writing: ReturnType<typeof setTimeout> | undefined;
 
@@ -125,12 +132,21 @@ export class Store {
 
   /** How a run is drawn: as its group where the charts show groups. */
   look(id: string): Look {
-    const { group } = this.state;
+    const { group, colour } = this.state;
+    if (group === "" && colour !== "") return this.colouring?.looks.get(id) ?? ABSENT;
     if (group === "") return this.palette.look(id);
     if (this.looksOf.runs !== this.listed || this.looksOf.group !== group || this.looksOf.selected !== this.state.selected) {
       this.looksOf = { runs: this.listed, selected: this.state.selected, group, looks: groupLooks(this.shown, group) };
     }
     return this.looksOf.looks.get(id) ?? this.palette.look(id);
+  }
+
+  /** What the colours of runs mean; null where each run has one of its own. */
+  get colouring(): Colouring | null {
+    const { colour, group } = this.state;
+    if (colour === "" || group !== "") return null;
+    if (this.coloured.runs !== this.listed || this.coloured.colour !== colour) this.coloured = { runs: this.listed, colour, colouring: colouringOf(this.listed, colour) };
+    return this.coloured.colouring;
   }
 
   private take(state: ViewState): void {
@@ -142,6 +158,12 @@ export class Store {
   }
 
   private changed(change: Change): void {
+    if ("reached" in change && !change.reached) {
+      this.say(GONE);
+      return;
+    }
+    // What grew meanwhile was not reported.
+    if ("reached" in change) this.isCatchingUp = true;
     if ("run" in change) for (const listener of this.growing) listener(change.run);
     this.isStale = true;
     void this.refreshSoon();
@@ -166,8 +188,11 @@ export class Store {
   }
 
   private merge(listing: Listing): void {
+    const grown = this.isCatchingUp ? listing.runs.flatMap(({ id, bytes }) => (this.all.has(id) && this.all.get(id)!.bytes !== bytes ? id : [])) : [];
     if (listing.complete) this.all.clear();
     for (const run of listing.runs) this.all.set(run.id, run);
+    for (const run of grown) for (const listener of this.growing) listener(run);
+    this.isCatchingUp = false;
     for (const id of listing.removed ?? []) this.all.delete(id);
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
     this.mostDrawn = listing.drawn ?? Infinity;

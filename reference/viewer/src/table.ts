@@ -62,7 +62,7 @@ export class RunTable {
   /** Redraws after the runs or the state have changed. */
   update(): void {
     const { listed, state } = this.store;
-    const drawn = [listed, state.selected, state.columns, state.sort, state.group];
+    const drawn = [listed, state.selected, state.columns, state.sort, state.group, state.colour];
     if (drawn.every((part, at) => part === this.drawn[at])) return;
     this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
@@ -184,7 +184,9 @@ export class RunTable {
     const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${plain(run.name)}` });
     box.checked = isSelected;
     const kind = isShown ? `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` : "swatch is-off";
-    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? html("span", { class: kind }) : null));
+    const swatch = html("span", { class: kind });
+    if (isShown && look.tint !== undefined) swatch.style.color = look.tint;
+    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? swatch : null));
     const row = html(
       "div",
       { class: isSelected ? "row is-selected" : "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": isSelected ? "true" : "false" },
@@ -314,7 +316,22 @@ export function stateChip(run: Run): HTMLElement {
   if (run.message !== null) return html("span", { class: "chip chip-damaged", title: plain(run.message, 500) }, "unreadable");
   if (run.since === "gone") return html("span", { class: "chip chip-damaged", title: "gone since the catalog was written; the row is the catalog's" }, "gone");
   const since = run.since === "changed" ? "; changed since the catalog was written, read again" : "";
-  return html("span", { class: `chip chip-${run.state}`, title: `${STATES[run.state]}${since}` }, run.since === "changed" ? `${run.state} *` : run.state);
+  const { text, tone, title } = endOf(run);
+  return html("span", { class: `chip chip-${tone}`, title: `${title}${since}` }, run.since === "changed" ? `${text} *` : text);
+}
+
+/** Ends that are not a success, with their tone; one that is not here has no tone. */
+const ENDS: { [reason: string]: "damaged" | "torn" | "complete" } = { completed: "complete", errored: "damaged", aborted: "damaged", diverged: "damaged", failed: "damaged", crashed: "damaged", interrupted: "torn" };
+
+/** Returns how a run ended, which is another question than whether its log is whole: an error in a whole log is not green. */
+function endOf({ state, reason, error }: Run): { text: string; tone: string; title: string } {
+  const log = STATES[state];
+  if (state === "running" || state === "torn" || reason === null) return { text: state, tone: state, title: log };
+  const end = plain(reason, 40);
+  const why = error ? `: ${plain(error, 300)}` : "";
+  const tone = Object.hasOwn(ENDS, reason) ? ENDS[reason]! : "other";
+  if (state === "complete") return { text: reason === "completed" ? "complete" : end, tone, title: `ended: ${end}${why}; the log is whole` };
+  return { text: reason === "completed" ? state : `${end}, ${state}`, tone: state, title: `ended: ${end}${why}; ${log}` };
 }
 
 /** Returns how many runs pass the filter, and how many are selected. */

@@ -28,13 +28,15 @@ export interface ViewState {
   focus: string;
   /** The setting by which runs are put together, "" for none. */
   group: string;
+  /** The result or setting that colours runs, "" for a colour of each run. */
+  colour: string;
   /** Id of the run that the curves of the others are shown above, "" for none. */
   base: string;
 }
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", group: "", base: "",
+  zoom: null, metrics: "", focus: "", group: "", colour: "", base: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
@@ -78,6 +80,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
   put("by", state.group, state.group === "");
+  put("colour", state.colour, state.colour === "");
   put("minus", state.base, state.base === "");
   return found;
 }
@@ -102,6 +105,7 @@ export function stateIn(hash: string): ViewState {
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
     group: found.get("by") ?? "",
+    colour: found.get("colour") ?? "",
     base: found.get("minus") ?? "",
   };
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { spanOf, spikesOf } from "../src/charts/anomalies.js";
 import { csv } from "../src/charts/exporting.js";
 import { differences, envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
 import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
@@ -84,7 +85,7 @@ test("ticks lie in the range, are few, and differ", () => {
 });
 
 test("a table for spreadsheets holds every bucket and no formula", () => {
-  const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], envelope: null, flags: [], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
+  const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], envelope: null, background: [], hasGroups: false, flags: [], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
   assert.equal(csv(plot, "step"), 'run,step,last,min,max,mean,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,,1,0\n');
 });
 
@@ -130,13 +131,26 @@ test("a group is the mean of its runs with one standard deviation on each side, 
   assert.deepEqual(groupKeys(all.map(({ run }) => run)), ["config.seed"], "neither a setting that all share nor one that all have of their own");
 });
 
-test("the envelope of many runs keeps their extremes, and has holes where no run is", () => {
+test("the envelope of many runs keeps their extremes in every column, and has holes where no run is", () => {
   const far = { ...series([5, NaN, 5]), curve: curve([5, 9, 5], [11, 12, 13]) };
-  const envelope = envelopeOf([series([1, -4, 1]), series([2, 2, 2]), far], { from: 1, to: 13, isLog: false })!;
-  assert.ok(Math.min(...envelope.min.filter((value) => !Number.isNaN(value))) < -3.8 && Math.max(...envelope.max.filter((value) => !Number.isNaN(value))) > 8.8);
-  assert.deepEqual([envelope.min[0], envelope.max[0], envelope.count[0]], [1, 2, 2]);
-  assert.ok(Number.isNaN(envelope.min[nearest(envelope, 6)]!));
-  assert.equal(envelopeOf([], { from: 0, to: 1, isLog: false }), null);
+  const { low, high } = envelopeOf([series([1, -4, 1]), series([2, 2, 2]), far], { from: 1, to: 13, isLog: false }, { count: 24, cell: 1 })!;
+  const known = (values: Float64Array) => values.filter((value) => !Number.isNaN(value));
+  assert.deepEqual([Math.min(...known(low)), Math.max(...known(high))], [-4, 9]);
+  assert.deepEqual([low[0], high[0], high[22]], [1, 2, 9]);
+  assert.ok(Number.isNaN(low[10]!));
+  assert.equal(envelopeOf([], { from: 0, to: 1, isLog: false }, { count: 24, cell: 1 }), null);
+});
+
+test("a spike is a bucket far from those around it, up or down, and a fall, a step or noise has none", () => {
+  const noise = (at: number) => 1 + 0.1 * Math.sin(at * 12.9898) ** 3;
+  const values = Array.from({ length: 400 }, (_, at) => noise(at) + 4 / (1 + at / 40) + (at > 200 ? 3 : 0));
+  assert.deepEqual(spikesOf(curve(values), false).map(({ bucket }) => bucket), []);
+  values[0] = 90;
+  values[150] = 9;
+  values[300] = -2;
+  const spikes = spikesOf(curve(values), false);
+  assert.deepEqual(spikes.map(({ bucket, value }) => [bucket, value]), [[0, 90], [150, 9], [300, -2]]);
+  assert.deepEqual(spanOf(curve([1, 1, 1], [8, 16, 24], 8), 1), [8, 16]);
 });
 
 test("a difference is taken at the same places, and the run that is subtracted is left out", () => {

@@ -124,7 +124,7 @@ test("logs of other programs have the rows that the server lists", () => {
     // Trackio names its runs in their logs, all others are named for their files.
     const id = listed["dialect"] === "trackio" ? "a folder" : String(listed["name"]);
     const found = rowOf(scanned(bytesOf(path), name, 1 << 16).scan, id);
-    for (const fact of ["dialect", "profile", "name", "started", "seconds", "steps", "final_loss", "progress", "config", "reason"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
+    for (const fact of ["dialect", "profile", "name", "started_at", "seconds", "first_step", "last_step", "final_loss", "progress", "config", "reason", "error"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
     const metrics = listed["metrics"] as { [name: string]: MetricFacts };
     assert.deepEqual(Object.keys(found.metrics).sort(), Object.keys(metrics).sort(), path);
     for (const [metric, facts] of Object.entries(metrics)) assert.deepEqual(found.metrics[metric], facts, `${path}: ${metric}`);
@@ -148,7 +148,7 @@ test("a folder has the logs of other programs that its names point to, parts as 
   const catalog = new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files }] }, HINTS), () => undefined);
   await catalog.work();
   const { runs } = await catalog.runs();
-  const seen = runs.map(({ id, name, dialect, steps, final_loss }) => [id, name, dialect, steps, final_loss]);
+  const seen = runs.map(({ id, name, dialect, last_step, final_loss }) => [id, name, dialect, last_step, final_loss]);
   assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["inbox", "quick fox", "trackio", 1, 2], ["own", "own", null, null, null]]);
   const detail = await catalog.detail("hf");
   assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], { error: 0, warning: 0, info: 0 }]);
@@ -161,7 +161,7 @@ test("the numbers in their names order the files of one log, and other logs besi
   const files = [...names, ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `max/${name}`, blob: new Blob([text!]) }));
   const catalog = new Catalog(1, "max", streamsIn({ files: [], folders: [{ name: "max", files }] }, HINTS), () => undefined);
   await catalog.work();
-  const seen = (await catalog.runs()).runs.map(({ dialect, steps, final_loss }) => [dialect, steps, final_loss]);
+  const seen = (await catalog.runs()).runs.map(({ dialect, last_step, final_loss }) => [dialect, last_step, final_loss]);
   assert.deepEqual(seen.sort(), [["csv", 1, 0.5], ["maxtext", 1_000_000, 1]]);
 });
 
@@ -182,7 +182,7 @@ test("files that grow at the same time are one run, in the order of times; data 
   const catalog = new Catalog(1, "n", streams, () => undefined);
   await catalog.work();
   const row = (await catalog.runs()).runs.find(({ state }) => state === "torn")!;
-  assert.deepEqual([row.dialect, row.steps, row.metrics["val_loss"]!.count, row.metrics["loss"]!.count], ["nemo-automodel", 5, 2, 6]);
+  assert.deepEqual([row.dialect, row.last_step, row.metrics["val_loss"]!.count, row.metrics["loss"]!.count], ["nemo-automodel", 5, 2, 6]);
 });
 
 test("a run of munin has what the file beside its log says", async () => {

@@ -36,7 +36,7 @@ function near(one: number | null, other: number | null): boolean {
 }
 
 function assertSame(found: Run, expected: { [name: string]: unknown }, path: string): void {
-  for (const name of ["run_id", "name", "group", "reason", "tags", "profile", "started", "steps", "progress", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
+  for (const name of ["run_id", "name", "group", "reason", "error", "ended", "tags", "profile", "started_at", "first_step", "last_step", "progress", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
   assert.ok(near(found.final_loss, expected["final_loss"] as number | null), `${path}: final loss ${found.final_loss}`);
   assert.ok(near(found.seconds, expected["seconds"] as number | null), `${path}: ${found.seconds} seconds`);
   assert.equal(found.state, expected["state"] === "running" ? "torn" : expected["state"], path);
@@ -167,7 +167,7 @@ test("the demo has complete, torn and damaged runs, and nothing else to object t
 test("a log without a profile has curves by what it counts, and files that are not logs are left out", async () => {
   const catalog = await opened('{"iter":10,"train":0.5}\n{"iter":20,"train":0.25}\n', "runs/a/metrics.jsonl");
   const [run] = (await catalog.runs()).runs;
-  assert.deepEqual([run!.metrics["train"]!.count, run!.steps], [2, 20]);
+  assert.deepEqual([run!.metrics["train"]!.count, run!.last_step], [2, 20]);
   assert.deepEqual((await (await opened("[1]\nnothing\n", "runs/a/x/metrics.jsonl")).runs()).runs.map(({ id, state }) => [id, state]), [["x", "damaged"]]);
 });
 

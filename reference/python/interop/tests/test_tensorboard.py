@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,26 +87,3 @@ def test_restart_is_purged_by_tensorboard(tmp_path: Path) -> None:
     exported("tensorboard", write_run(tmp_path / "a", {}, *steps, *again), tmp_path / "tb")
     found = accumulated(tmp_path / "tb" / "a").Scalars("loss")
     assert [(1, 1.0), (2, 2.0), (3, 30.0)] == [(each.step, each.value) for each in found]
-
-
-def test_import_is_much_faster_than_reading(tmp_path: Path) -> None:
-    """Importing takes a fraction of the time in which EventAccumulator reads the same file; the ratio is printed."""
-    from tensorboardX.event_file_writer import EventFileWriter
-    from tensorboardX.proto.event_pb2 import Event
-    from tensorboardX.proto.summary_pb2 import Summary
-
-    from toyspec import import_runs
-
-    writer = EventFileWriter(str(tmp_path / "a"), max_queue_size=1000)
-    for index in range(100_000):
-        name = ("train/loss", "val/accuracy", "lr", "perf/tokens_per_second")[index % 4]
-        summary = Summary(value=[Summary.Value(tag=name, simple_value=math.sin(index))])
-        writer.add_event(Event(wall_time=1.8e9 + index / 100, step=index // 4, summary=summary))
-    writer.close()
-    times = []
-    for work in (lambda: import_runs([tmp_path / "a"], tmp_path / "runs"), lambda: accumulated(tmp_path / "a")):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    print(f"import {times[0]:.2f} s, EventAccumulator {times[1]:.2f} s: {times[1] / times[0]:.1f} times")  # noqa: T201 - the figure is the point
-    assert times[1] / times[0] > 6

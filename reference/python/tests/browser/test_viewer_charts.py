@@ -93,6 +93,71 @@ def test_zoom_reaches_single_points(opened: Opened) -> None:
     expect(page).not_to_have_url(re.compile("zoom"))
 
 
+def test_lost_server_is_said_and_found_again(opened: Opened) -> None:
+    """A stream of changes that ends is said at once; the message goes when there is one again."""
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    drawn(page)
+    page.wait_for_timeout(300)
+    made.listeners.pop().put(None)
+    expect(page.locator(".message").first).to_contain_text("does not answer", timeout=2000)
+    expect(page.locator(".message").first).to_be_hidden(timeout=5000)
+
+
+def test_hidden_tab_holds_no_connection(opened: Opened) -> None:
+    """A tab that is not seen closes its stream, and catches up when it is seen."""
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    drawn(page)
+    page.wait_for_timeout(300)
+    see = """isHidden => {
+        Object.defineProperty(document, "hidden", {value: isHidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(see, True)
+    made.listeners.pop().put(None)
+    page.wait_for_timeout(1500)
+    assert [] == made.listeners
+    made.grow("live", "loss", [0.5] * 10)
+    page.evaluate(see, False)
+    expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
+
+
+def test_empty_folder_says_how_to_write_a_run(opened: Opened) -> None:
+    """Three lines of Python are there to copy."""
+    page, _ = opened([], "#charts")
+    expect(page.locator(".first-run pre")).to_contain_text("toyspec.start_run")
+
+
+def test_end_and_log_are_apart(opened: Opened) -> None:
+    """A run that went wrong in a whole log is not green, and the text of its error is on its page at once."""
+    errored = MadeRun("bad", {"loss": falling(10)}, {"reason": "errored", "error": "out of memory"})
+    page, _ = opened([errored, MadeRun("good", {"loss": falling(10)}, {"reason": "completed"})], "#runs")
+    expect(page.locator(".chip")).to_have_text(["errored", "complete"])
+    assert "chip-complete" not in (page.locator(".chip").first.get_attribute("class") or "")
+    page.get_by_role("link", name="bad").click()
+    expect(page.locator(".run-error")).to_have_text("Error: out of memory")
+
+
+def test_drag_up_zooms_into_values(opened: Opened) -> None:
+    """A drag along the axis y shows a range of values of that chart; Escape shows everything again."""
+    page, _ = opened([MadeRun("a", {"loss": falling(100)})], "#charts?focus=loss")
+    drawn(page)
+    canvas = page.locator(".chart-canvas")
+    heights = "canvas => JSON.parse(canvas.dataset.plot).y.to - JSON.parse(canvas.dataset.plot).y.from"
+    whole = canvas.evaluate(heights)
+    box = page.locator(".chart-overlay").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 300, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 303, box["y"] + 150, steps=3)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    assert canvas.evaluate(heights) < whole / 3
+    page.locator(".chart-overlay").focus()
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(300)
+    assert whole == canvas.evaluate(heights)
+
+
 def test_live_run_grows(opened: Opened) -> None:
     """New points are shown without a reload, soon after they are reported."""
     page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
@@ -135,7 +200,7 @@ def test_line_behind_a_point(opened: Opened) -> None:
     page.locator(".chart-overlay").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(page.locator(".chart-line")).to_contain_text("a, events.jsonl, line 2")
+    expect(page.locator(".chart-line")).to_contain_text("events.jsonl, line 2")
     expect(page.locator(".chart-line .raw")).to_have_text('{"kind":"step","t":1')
 
 
@@ -158,3 +223,37 @@ def test_curves_are_not_asked_for_while_they_are_dragged(opened: Opened) -> None
     )
     page.wait_for_timeout(600)
     assert 1 == len({request.partition("from=")[2] for request in made.requests[asked:]})
+
+
+def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
+    """A number has a scale from its lowest to its highest value, other settings a legend; runs share the colours."""
+    runs = [
+        MadeRun(
+            f"r{number}",
+            {"loss": falling(20, end=number)},
+            {"config": {"lr": 0.1 / (1 + number), "opt": "ab"[number % 2]}},
+        )
+        for number in range(60)
+    ]
+    page, _ = opened(runs, "#charts?colour=config.lr")
+    drawn(page)
+    expect(page.locator(".legend-bar")).to_have_attribute("aria-label", re.compile("from 0.00166.* to 0.1"))
+    first, last = (page.locator(".table-narrow .swatch").nth(at).evaluate("e => e.style.color") for at in (0, 9))
+    assert first != last
+    page.get_by_label("What colours runs").select_option("config.opt")
+    expect(page.locator(".legend-group")).to_have_text(["a", "b"])
+    page.wait_for_timeout(300)
+    assert pixels(page, "--run-0")
+
+
+def test_table_of_a_long_run_has_its_points(opened: Opened, tmp_path: Path) -> None:
+    """The file has each value as it was logged, not the buckets of the picture."""
+    values = [1.0 + at / 7000 for at in range(7000)]
+    page, _ = opened([MadeRun("long", {"loss": values})], "#charts")
+    drawn(page)
+    page.locator(".chart").first.get_by_text("Export").click()
+    with page.expect_download() as download:
+        page.get_by_text("CSV table").click()
+    download.value.save_as(tmp_path / "loss.csv")
+    rows = [row.split(",") for row in (tmp_path / "loss.csv").read_text("utf-8").splitlines()[1:]]
+    assert values == [float(row[2]) for row in rows]

@@ -58,7 +58,8 @@ def feed_in_pieces(data: bytes, chance: random.Random) -> None:
 def fix(data: bytes, folder: Path) -> None:
     """Demand that a repair of *data* keeps every byte, in the stream or beside it, and that a second does nothing.
 
-    A damaged stream, one of another format and one that begins like gzip are refused and stay unchanged.
+    A damaged stream, one of another format and one that begins like gzip are refused and stay unchanged. One without a
+    record may be.
     """
     stream = folder / "events.jsonl"
     for old in folder.iterdir():
@@ -69,7 +70,8 @@ def fix(data: bytes, folder: Path) -> None:
     try:
         done = repair(stream)
     except StreamRefusedError:
-        if not is_left_alone:
+        # Without a record, the fragment alone says whether the file is a stream.
+        if not is_left_alone and (report.records or report.fragment is None):
             raise
         assert data == stream.read_bytes()
         return

@@ -7,13 +7,11 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.catalog.growing import SHORTEST
-from toyspec.catalog.index import Comparison, Files
+from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
 from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
 from toyspec.catalog.records import is_text, records_below
-from toyspec.catalog.tables import LISTS, ROWS, Tables
-from toyspec.catalog.tails import Tails
+from toyspec.catalog.tables import LISTS, ROWS, Tables, names_of
 from toyspec.distributed.processes import Processes, Start
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
@@ -24,12 +22,11 @@ from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.rows import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from toyspec.distributed.crews import Workers
-    from toyspec.runs.discovery import Stream
+    from toyspec.watching import Watch
 
-    Progress = Callable[[int, int], None]
 
 _MOST_ERRORS = 1000
 
@@ -55,26 +52,7 @@ class _Options(NamedTuple):
     choice: DialectChoice
     with_values: bool
     workers: int | Workers
-    on_progress: Progress | None
-
-    @property
-    def may_keep(self) -> bool:
-        """Whether a run that grows may be read from where the last update ended."""
-        # The values of a run are read from its start, and so are the logs that a choice reads.
-        return not (self.with_values or self.choice.is_named or self.choice.may_be_own)
-
-
-class _Growing(NamedTuple):
-    """The paths of the runs that were known before, and what is kept of them."""
-
-    known: Collection[str]
-    tails: Tails
-
-    def job(self, stream: Stream) -> Job:
-        """Return the job to read *stream*."""
-        if stream.size < SHORTEST or stream.is_hinted or stream.path not in self.known:
-            return Job(stream)
-        return Job(stream, self.tails.find(stream.path))
+    on_progress: Watch | None
 
 
 def build_catalog(
@@ -82,8 +60,8 @@ def build_catalog(
     out: str | os.PathLike[str],
     values: bool = False,
     workers: int | Workers = 1,
-    dialect: DialectChoice | None = None,
-    on_progress: Progress | None = None,
+    dialect: DialectChoice | str | None = "auto",
+    on_progress: Watch | None = None,
 ) -> CatalogReport:
     """Read every run below *roots*, paths or addresses, and write the catalog into the directory *out*.
 
@@ -94,12 +72,12 @@ def build_catalog(
     WorkersError.
     """
     places = _outermost([_absolute(os.fspath(root)) for root in roots or (".",)])
-    options = _Options(dialect or DialectChoice(), values, workers, on_progress)
+    options = _Options(DialectChoice.of(dialect), values, workers, on_progress)
     catalog = os.path.abspath(os.fspath(out))
     with writing(catalog) as work:
         before = _manifest(catalog)
         base = Manifest(roots=places, has_values=values, generation=before.generation)
-        base.former = [*before.runs, *before.values]
+        base.former = [*before.runs, *before.names, *before.values]
         return _build(catalog, work, base, None, options)
 
 
@@ -107,8 +85,8 @@ def update_catalog(
     catalog: str | os.PathLike[str],
     *,
     workers: int | Workers = 1,
-    dialect: DialectChoice | None = None,
-    on_progress: Progress | None = None,
+    dialect: DialectChoice | str | None = "auto",
+    on_progress: Watch | None = None,
 ) -> CatalogReport:
     """Read the runs that have changed since *catalog* was written, and those that are new, and write them into it.
 
@@ -121,7 +99,7 @@ def update_catalog(
     read_manifest(path)
     with writing(path) as work:
         old = read_manifest(path)
-        options = _Options(dialect or DialectChoice(), old.has_values, workers, on_progress)
+        options = _Options(DialectChoice.of(dialect), old.has_values, workers, on_progress)
         return _build(path, work, old, old, options)
 
 
@@ -145,7 +123,7 @@ def _manifest(catalog: str) -> Manifest:
 
 def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, options: _Options) -> CatalogReport:
     unlisted: list[PathError] = []
-    found = Comparison(_index(catalog, old.index) if old else None, work)
+    found = IndexComparison(_index(catalog, old.index) if old else None, work)
     found.take(
         records_below(base.roots, usual_names(options.choice), unlisted.append),
         lambda: [error.path for error in unlisted if is_text(error.path)],
@@ -154,22 +132,22 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
         return CatalogReport(old.count, 0, old.count, 0, old.skipped, unlisted)
     old_rows, gone = found.old_rows()
     kept = found.runs
-    tails = Tails(os.path.join(catalog, old.tails[0]) if old is not None and old.tails else None)
-    read, failed = _read(found, base.roots, work, options, _Growing(old_rows, tails))
+    read, failed = _read(found, base.roots, work, options, old_rows)
     errors = unlisted + failed
     made = Manifest(roots=base.roots, has_values=base.has_values, generation=base.generation + 1)
-    tables = Tables(catalog, work, old_rows, runs=found.runs)
+    tables = Tables(catalog, work, old_rows)
     try:
         made.runs = tables.write(old.runs if old else [], made.generation)
+        made.names = list(map(names_of, made.runs))
         made.values = tables.write_values(old.values if old else [], made.generation) if base.has_values else []
     finally:
         tables.close()
-    made.former = sorted({*old.runs, *old.values} - {*made.runs, *made.values}) if old else base.former
+    if old:
+        made.former = sorted({*old.runs, *old.names, *old.values} - {*made.runs, *made.names, *made.values})
+    else:
+        made.former = base.former
     made.index = [f"index/{made.generation:06}.{kind}" for kind in Files._fields]
     found.write(_index(catalog, made.index))
-    made.tails = [f"index/{made.generation:06}.tails"]
-    if not tails.write(os.path.join(catalog, made.tails[0]), old_rows):
-        made.tails = []
     made.count, made.skipped = found.runs, found.skipped
     made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
     write_manifest(catalog, made)
@@ -181,28 +159,34 @@ def _index(catalog: str, files: Sequence[str]) -> Files:
 
 
 def _read(
-    found: Comparison, roots: Sequence[str], work: str, options: _Options, growing: _Growing
+    found: IndexComparison, roots: Sequence[str], work: str, options: _Options, old_rows: set[str]
 ) -> tuple[int, list[PathError]]:
-    """Read what has to be read into files, note what it is, and return the number of streams and what could not be."""
+    """Read what has to be read into files, note what it is, and return the number of streams and what could not be.
+
+    The runs whose rows stay unchanged are taken out of *old_rows*.
+    """
     errors: list[PathError] = []
     total, done, number = found.size(), 0, 0
     plan = Plan(options.choice, options.with_values)
     places: dict[str, int] = {}
-    job_of = growing.job if options.may_keep else Job
+    jobs = (
+        Job(stream, stream.path in old_rows and found.is_changed(places[stream.path]))
+        for stream in found.streams(roots, places)
+    )
     with (
         open(os.path.join(work, ROWS), "wb") as rows,
         open(os.path.join(work, LISTS), "wb") as values,
-        closing(_results(map(job_of, found.streams(roots, places)), plan, options.workers)) as results,
+        closing(_results(jobs, plan, options.workers)) as results,
     ):
-        for (stream, tail), run in results:
-            if run.tail and tail is not None:
-                growing.tails.keep(stream.path, run.tail)
+        for (stream, _), run in results:
+            if run.is_kept:
+                old_rows.remove(stream.path)
             rows.write(run.line)
             values.write(run.values)
             found.note(places.pop(stream.path), run.kind, stream.identity)
             if run.error is not None and len(errors) < _MOST_ERRORS:
                 errors.append(PathError(stream.path, run.error))
-            number += 1
+            number += not run.is_kept
             done += stream.size
             if options.on_progress is not None:
                 options.on_progress(done, total)

@@ -48,7 +48,7 @@ def digested(streams: Sequence[Stream], choice: DialectChoice) -> dict[str, Dige
 def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None:
     """Return the digest of a run; None for one that has to be read twice."""
     profile, state, records, size, findings, parts = fields
-    summary = RunSummary(path)
+    summary = RunSummary(path, parts=0)
     feed = RecordFeed(profile=profile)
     for part in parts:
         if isinstance(part, bytes):

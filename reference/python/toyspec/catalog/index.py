@@ -42,7 +42,7 @@ class Files(NamedTuple):
     kinds: str
 
 
-class Comparison:
+class IndexComparison:
     """What was found, compared with an index. Memory grows with the differences, and by a byte for each stream."""
 
     def __init__(self, known: Files | None, work: str) -> None:
@@ -110,6 +110,10 @@ class Comparison:
             stream = stream_of(record, roots)
             places[stream.path] = place
             yield stream
+
+    def is_changed(self, place: int) -> bool:
+        """Return whether the stream at *place* is not as it was when it was last read or kept."""
+        return not self._live[place]
 
     def note(self, place: int, kind: Kind, identity: str) -> None:
         """Note what the stream at *place* is."""

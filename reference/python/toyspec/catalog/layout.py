@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 2
+LAYOUT = 3
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"
 _WORK = ".work"
-_FOLDERS = ("runs", "values", "index")
-_OWN = (".parquet", ".records", ".kinds", ".tails")
+_FOLDERS = ("runs", "names", "values", "index")
+_held: set[int] = set()
+"""Descriptors of the locks that this process holds."""
+_OWN = (".parquet", ".records", ".kinds")
 """How the names of the files end that a catalog has, and removes."""
 
 
@@ -55,12 +57,12 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     Each has the runs that started on some days, from the one in its name up to that of the next file.
     """
+    names: list[str] = []
+    """Paths of the files with the names of settings, metrics and findings: one for each of ``runs``."""
     former: list[str] = []
     """Paths of the files of the catalog before that it does not have: those who opened that one still read them."""
     index: list[str] = []
     """Paths of the records of everything that was found, by which an update knows what has changed, and their kinds."""
-    tails: list[str] = []
-    """Path of what is kept of long runs that grow; none if nothing is."""
 
 
 class _Version(msgspec.Struct):
@@ -104,7 +106,7 @@ def unreadable(catalog: str, manifest: Manifest, error: Exception) -> CatalogErr
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
     """Make the files of *manifest* the catalog, and remove all others."""
-    for name in (*manifest.runs, *manifest.values, *manifest.index, *manifest.tails):
+    for name in (*manifest.runs, *manifest.names, *manifest.values, *manifest.index):
         descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
         try:
             sync_file(SYSTEM_CALLS, descriptor)
@@ -114,7 +116,7 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
     write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
     os.replace(f"{path}.new", path)
     sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.values, *manifest.former, *manifest.index, *manifest.tails})
+    _remove_others(catalog, {*manifest.runs, *manifest.names, *manifest.values, *manifest.former, *manifest.index})
 
 
 def _remove_others(catalog: str, known: set[str]) -> None:
@@ -152,7 +154,17 @@ def writing(catalog: str) -> Iterator[str]:
         shutil.rmtree(work, ignore_errors=True)
         if not _is_catalog(catalog):
             _remove_beginning(catalog, made)
-        os.close(lock)
+        _unlock(lock)
+
+
+def _release_in_child() -> None:
+    """Close the locks that a fork has copied: a worker that outlives its builder must not hold the catalog."""
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _locked(catalog: str) -> int:
@@ -161,6 +173,7 @@ def _locked(catalog: str) -> int:
     while True:
         os.makedirs(catalog, exist_ok=True)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        _held.add(lock)
         try:
             try_lock(SYSTEM_CALLS, lock)
             # A first build that failed removes its lock, which another process may have opened before.
@@ -168,10 +181,15 @@ def _locked(catalog: str) -> int:
                 if os.path.samestat(os.fstat(lock), os.stat(path)):
                     return lock
         except BlockingIOError:
-            os.close(lock)
+            _unlock(lock)
             fact = "another process is writing this catalog; wait until it has ended, or choose another --out"
             raise CatalogError(catalog, fact) from None
-        os.close(lock)
+        _unlock(lock)
+
+
+def _unlock(lock: int) -> None:
+    _held.discard(lock)
+    os.close(lock)
 
 
 def _missing(path: str) -> list[str]:

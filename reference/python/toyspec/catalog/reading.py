@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.catalog.layout import unreadable
-from toyspec.catalog.run_table import EVERY, Order, RunTable, limited, ordering
+from toyspec.catalog.query_columns import Named, query_columns
+from toyspec.catalog.run_table import Choice, Order, RunTable
 from toyspec.catalog.tables import library
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from toyspec.catalog.layout import Manifest
     from toyspec.runs.listing import Runs
+
+
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
 class Answer(NamedTuple):
@@ -38,28 +43,55 @@ class Catalog(RunTable):
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        return self._listing(EVERY, f"{ordering(order, reverse=reverse)}{limited(limit)}")
+        return self.chosen(Choice(sort=order, reverse=reverse, limit=limit))
+
+    def _named(self) -> list[Named]:
+        if not self.manifest.runs:
+            return []
+        # The most usual names first.
+        query = "SELECT part, name, flatten(list(types)), sum(runs)::BIGINT FROM names GROUP BY ALL ORDER BY ALL"
+        return list(map(Named._make, self._fetched(query)))
 
     def query(self, sql: str) -> Answer:
-        """Return the answer to one SELECT of DuckDB over ``runs``, and ``values`` if the catalog has it.
+        """Return the answer to one SELECT of DuckDB over ``runs``, ``names``, and ``values`` if the catalog has it.
 
-        It reaches no file but those of the catalog, changes nothing and loads nothing. Raises ValueError with the
-        reason if it is not such a statement or fails.
+        Besides COLUMNS, ``runs`` has a column for each name that many runs have or that *sql* has in quotes, such as
+        ``"config.lr"``, ``"model.size"``, ``"last.loss"``, ``"best.val/acc"``, ``"nan.loss"``, ``"findings.torn-end"``.
+        It reaches no file but those of the catalog, changes nothing and loads nothing. The time zone is UTC, and a time
+        with a zone is text, ``2026-11-22 10:30:00+00``. Raises ValueError with the reason if it is not such a statement
+        or fails.
         """
-        connection = self._connect()
+        connection = self._connect(runs=query_columns(sql, self._named()))
         duckdb = library()
         try:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise ValueError("a query is one SELECT; the catalog cannot be changed")
             found = connection.execute(statements[0])
-            return Answer([column[0] for column in found.description], found.fetchall())
+            names, types = zip(*((column[0], str(column[1])) for column in found.description), strict=True)
+            if any(_ZONED in kind for kind in types):
+                found = connection.execute(_without_zones(sql, types))
+            return Answer(list(names), found.fetchall())
         except duckdb.IOException as error:
             raise unreadable(self.path, self.manifest, error) from None
         except duckdb.Error as error:
             raise ValueError(_reason(error, self.manifest)) from None
         finally:
             connection.close()
+
+
+def _without_zones(sql: str, types: Sequence[str]) -> str:
+    """Return *sql*, one SELECT with columns of *types*, with each time that has a zone as text.
+
+    DuckDB makes such a time a value of Python by a package for time zones, which need not be installed.
+    """
+    text = sql.encode()
+    end = next((at for at, _ in library().tokenize(sql) if text[at : at + 1] == b";"), len(text))
+    columns = (
+        f"CAST(#{place} AS {kind.replace(_ZONED, 'VARCHAR')})" if _ZONED in kind else f"#{place}"
+        for place, kind in enumerate(types, 1)
+    )
+    return f"SELECT {', '.join(columns)} FROM (\n{text[:end].decode()}\n)"
 
 
 def _reason(error: Exception, manifest: Manifest) -> str:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.catalog.digests import Digested, digested
-from toyspec.catalog.growing import RESUMED, grown
 from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
 from toyspec.catalog.values import values_of
 from toyspec.checker.checking import iter_reports
 from toyspec.checker.options import CheckOptions
+from toyspec.engine import native
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
 from toyspec.runs.each_result import each_result
+from toyspec.runs.ends import summarize_ends
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from toyspec.runs.discovery import Stream
 
 # What is left out of a row that is too large.
-_OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "named")
+_OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "settings")
+
+_OPEN = ("running", "torn")
+_LONGEST, _LONGEST_PLAIN = 1 << 27, 1 << 24
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -43,8 +47,8 @@ class Job(NamedTuple):
     """A stream that has to be read."""
 
     stream: Stream
-    tail: bytes | None = None
-    """What the last update has kept of it; None if nothing is to be kept of it: see ``growing``."""
+    may_keep: bool = False
+    """Whether the catalog has a row of it that may stay while it is written: it has changed since it was looked at."""
 
 
 class ReadRun(NamedTuple):
@@ -56,34 +60,35 @@ class ReadRun(NamedTuple):
     values: bytes = b""
     """Lines of JSON: every value of every metric."""
     error: str | None = None
-    tail: bytes = b""
-    """What is kept of it for the next update."""
+    is_kept: bool = False
+    """Whether its row stays unchanged."""
 
 
 def read_batch(jobs: list[Job], plan: Plan) -> list[ReadRun]:
     """Return what became of each of *jobs*, in order; what cannot be read does not stop the others."""
-    if any(is_address(job.stream.path) for job in jobs):
+    kept = {job.stream.path: ReadRun("l", is_kept=True) for job in jobs if job.may_keep and _is_long_and_open(job)}
+    streams = [job.stream for job in jobs if job.stream.path not in kept]
+    if any(is_address(stream.path) for stream in streams):
         # A request takes much longer than the work on its answer.
-        tails = {job.stream.path: job.tail for job in jobs}
-        streams = [job.stream for job in jobs]
-
-        def read(stream: Stream) -> ReadRun:
-            return _grown(Job(stream, tails[stream.path]), plan) or _read(stream, plan)
-
-        return [result() for _, result in each_result(streams, read)]
-    found = [_grown(job, plan) for job in jobs]
-    others = iter(_read_whole([job.stream for job, run in zip(jobs, found, strict=True) if run is None], plan))
-    return [run or next(others) for run in found]
+        others = iter([result() for _, result in each_result(streams, lambda stream: _read(stream, plan))])
+    else:
+        others = iter(_read_whole(streams, plan))
+    return [kept.get(job.stream.path) or next(others) for job in jobs]
 
 
-def _grown(job: Job, plan: Plan) -> ReadRun | None:
-    """Return what became of a long stream that has grown; None if it has to be read whole."""
-    if job.tail is None:
-        return None
-    found = grown(job.stream.path, job.tail)
-    if found is None:
-        return None
-    return _kept(job.stream, plan, Digested(found.summary, found.findings))._replace(tail=found.tail)
+def _is_long_and_open(job: Job) -> bool:
+    """Return whether a run takes more than a second to read, and has not ended."""
+    if job.stream.size <= longest(job.stream.path):
+        return False
+    try:
+        return summarize_ends(job.stream.path).state in _OPEN
+    except StreamError:
+        return False
+
+
+def longest(path: str) -> int:
+    """Return the number of bytes of the stream at *path* that are read in about a second."""
+    return _LONGEST if native() is not None and not is_address(path) else _LONGEST_PLAIN
 
 
 def _read_whole(streams: list[Stream], plan: Plan) -> list[ReadRun]:
@@ -116,18 +121,22 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
     row = row_of(summary, digest.findings) | {"stream": stream.path, "identity": stream.identity}
+    if summary.state in _OPEN and summary.extent.size > longest(stream.path):
+        row["as_of"] = summary.extent.size
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
-    tail = RESUMED if summary.attempts or summary.starts_late else b""
-    return ReadRun("l" if summary.is_running else "r", _line(row), values, tail=tail)
+    line, error = _line(row), None
+    if len(line) >= LARGEST_LINE:
+        line = _line({**row, **dict.fromkeys(_OF_ANY_SIZE)})
+        error = (
+            f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
+        )
+    return ReadRun("l" if summary.is_running else "r", line, values, error)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
-    options = CheckOptions(dialect=choice.name, step_key=choice.step, dialects=choice.own, own_profiles=choice.profiles)
+    options = CheckOptions(dialect=choice.name, keys=choice.keys, dialects=choice.own, own_profiles=choice.profiles)
     return iter(iter_reports(paths, options=options))
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    line = _encode(row)
-    if len(line) >= LARGEST_LINE:
-        line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE)})
-    return line + b"\n"
+    return _encode(row) + b"\n"

@@ -10,23 +10,18 @@ import msgspec
 
 from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
-from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
 from toyspec.runs.extents import Extent
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import RunState, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toyspec.findings import FileReport, Severity
+    from toyspec.findings import Ended, FileReport, Severity
 
     Findings = Mapping[str, tuple[Severity, int]]
     """The severity of each rule that a run breaks, and the number of its findings."""
-
-# A value in another form than these is in the JSON only.
-_SCALARS = (str, int, float, bool)
-_LONGEST_TEXT = 4096
 
 
 def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
@@ -36,28 +31,14 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
     counts = _counts(findings)
     # The order in which they are found depends on how many lines are read at once.
     metrics = {name: _metric(summary, name) for name in sorted(summary.series)}
-    tags = start.get("tags")
+    facts = summary.facts
+    loss, says = finite(summary.final_loss), summary.says_final_loss
     return {
         "stream": summary.path,
-        "path": summary.directory,
-        "run": summary.name,
-        "run_id": _text(start.get("run_id")),
-        "name": _text(start.get("name")),
-        "group": _text(start.get("group")),
-        "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
-        "profile": summary.profile or (summary.dialect.name if summary.dialect else None),
+        **facts.all(),
         "dialect": summary.dialect,
-        "state": summary.state,
-        "sealed": has_seal(summary.directory),
-        "reason": _text(summary.reason),
-        "first_step": summary.first_step,
-        "last_step": summary.last_step,
-        "final_loss": summary.final_loss,
-        "seconds": summary.seconds,
-        "started_at": summary.started_at,
-        "day": day_of(summary.started_at),
-        "records": summary.extent.records,
-        "bytes": summary.extent.size,
+        "day": day_of(facts.started_at),
+        "as_of": None,
         **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
         "config": _object(start.get("config")),
         "model": _object(start.get("model")),
@@ -65,17 +46,8 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
         "run_end": summary.end,
         "metrics": metrics,
         "findings": counts,
-        "named": _named(start, metrics) | {"findings": counts},
-    }
-
-
-def _named(start: dict[str, Any], metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what has a column for each name."""
-    return {
-        "config": _settings(start.get("config")),
-        "model": _settings(start.get("model")),
-        "last": {name: metric["last"] for name, metric in metrics.items() if metric["last"] is not None},
-        "best": {name: metric["best"] for name, metric in metrics.items() if "best" in metric},
+        "said_loss": msgspec.json.encode(loss).decode() if says else None,
+        "settings": facts.settings,
     }
 
 
@@ -117,20 +89,6 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     return found | ({} if best is None else {"best_step": best[0], "best": best[1]})
 
 
-def _settings(members: Any) -> dict[str, Any]:
-    if not isinstance(members, dict):
-        return {}
-    return {
-        name: value[:_LONGEST_TEXT] if isinstance(value, str) else value
-        for name, value in flat(members)
-        if isinstance(value, _SCALARS)
-    }
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _object(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
@@ -145,6 +103,7 @@ class CatalogRun(RunSummary):
         """*row* has the columns of COLUMNS."""
         self.catalog_row = row
         self.path = row["stream"]
+        self.as_of = row["as_of"]
         dialect = decoded(row["dialect"])
         self.dialect = None if dialect is None else msgspec.convert(dialect, DialectUse)
         self.first_step, self.last_step = row["first_step"], row["last_step"]
@@ -189,6 +148,12 @@ class CatalogRun(RunSummary):
         return found
 
     @property
+    def ended(self) -> Ended:
+        """See RunSummary."""
+        found: Ended = self.catalog_row["ended"]
+        return found
+
+    @property
     def reason(self) -> Any:
         """See RunSummary."""
         found = self.catalog_row["reason"]
@@ -198,14 +163,13 @@ class CatalogRun(RunSummary):
     @property
     def final_loss(self) -> float | None:
         """See RunSummary."""
-        found: float | None = self.catalog_row["final_loss"]
-        # A whole number may be an integer in the JSON, and is not in the column.
-        return super().final_loss if found is not None and found.is_integer() else found
+        found: float | None = decoded(self.catalog_row["said_loss"])
+        return found
 
     @property
     def says_final_loss(self) -> bool:
         """See RunSummary."""
-        return self.catalog_row["final_loss"] is not None or super().says_final_loss
+        return self.catalog_row["said_loss"] is not None
 
     @property
     def directory(self) -> str:

@@ -22,6 +22,8 @@ class RunColumns(NamedTuple):
     final_loss: list[float | None]
     seconds: list[float | None]
     started_at: list[str | None]
+    as_of: list[int | None]
+    """See RunSummary."""
     says_final_loss: list[bool]
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed

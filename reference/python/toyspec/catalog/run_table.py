@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.asked_columns import asked_columns
+from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, pointer, string_of
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.run_columns import RunColumns
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.runs.columns import PREFIXES, unknown_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.catalog.layout import Manifest
-    from toyspec.catalog.rows import CatalogRun
+    from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Runs
 
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
@@ -31,11 +32,22 @@ _ORDERS: dict[Order, str] = {
     "started": "started_at",
 }
 
-EVERY = ", ".join(map(name, COLUMNS))
-_LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "final_loss", "seconds", "started_at")
+_LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of")
 
 # Rows that are handed over at once: they are in order also if several threads read.
 _FEW = 2048
+# A search for a name that is alike takes a second for so many.
+_MOST_ALIKE = 20_000
+
+
+class Choice(NamedTuple):
+    """Which runs of a catalog are wanted, and in which order."""
+
+    filters: Sequence[Expression] = ()
+    sort: str = "loss"
+    """An Order, or the name of a field: the best value of a metric with a goal is first, else the smallest."""
+    reverse: bool = False
+    limit: int | None = None
 
 
 class RunTable:
@@ -47,74 +59,99 @@ class RunTable:
         self.manifest: Manifest = read_manifest(self.path)
         self._connections: dict[int | None, Any] = {}
 
-    def runs_with(self, names: Sequence[str], *, has_words: bool = False) -> Runs:
-        """Return its runs with the settings and metrics that *names* may mean, and no others: for a list.
+    def chosen(self, choice: Choice) -> Runs:
+        """Return the runs of *choice*. Raise ExpressionError for a field that no run has."""
+        # Imported when used: most lists make no run.
+        from toyspec.catalog.rows import CatalogRun
+        from toyspec.runs.listing import Runs
 
-        *has_words* is true where words are searched in the names of the runs.
-        """
-        return self._listing(asked_columns(names, has_words=has_words), "")
+        every = ", ".join(map(name, COLUMNS))
+        rows = self._fetched(f"SELECT {every} FROM {self._selected(choice)}") if self.manifest.runs else []
+        runs = [CatalogRun(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        return Runs(runs, errors=self.manifest.errors, skipped=self.manifest.skipped)
 
-    def runs_at(self, streams: Sequence[str]) -> list[CatalogRun]:
-        """Return the runs with some *streams*, in any order."""
-        return self._made(EVERY, _where(streams)) if streams else []
-
-    def columns_of(self, streams: Sequence[str]) -> RunColumns:
-        """Return what a list shows of the runs with some *streams*, in their order."""
-        paths, *columns = self.lists(["stream", *self._listed()], _where(streams) if len(streams) < _FEW else "")
-        places = {path: place for place, path in enumerate(paths)}
-        order = [places[stream] for stream in streams]
-        lists = [[column[at] for at in order] for column in columns]
-        return self._with_said_losses(self._shown(lists), streams)
-
-    def listed(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> RunColumns:
-        """Return what a list shows of its runs, in the order of ``runs``: the JSON of most is not decoded."""
-        rest = f"{ordering(order, reverse=reverse)}{limited(limit)}"
-        is_short = limit is not None and limit <= _FEW
-        found = self._shown(self.lists(self._listed(), rest, is_short=is_short))
-        if all(found.says_final_loss):
-            return found
-        return self._with_said_losses(found, self.lists(["stream"], rest, is_short=is_short)[0])
-
-    def _listed(self) -> list[str]:
-        """Return the SQL of the columns that a list shows, in the order of RunColumns."""
+    def listed(self, choice: Choice, more: Sequence[str] = ()) -> RunColumns:
+        """Return what a list shows of the runs of *choice*, with the fields *more*; raise as ``chosen`` does."""
+        selected = self._selected(choice, more)
         roots = ", ".join(map(text, self.manifest.roots)) or "NULL"
         # Of a hundred thousand runs, a column takes as long as to start Python.
-        return [f"CASE WHEN path IN ({roots}) THEN run END" if column == "run" else column for column in _LISTED]
+        shown = {"run": f"CASE WHEN path IN ({roots}) THEN run END", "said_loss": "said_loss::JSON"}
+        columns = [shown.get(column, column) for column in _LISTED] + [f"{field_json('reason', has_endings=False)}"]
+        is_short = choice.limit is not None and choice.limit <= _FEW
+        lists = self._lists([*columns, "said_loss IS NOT NULL", *map(_column, more)], selected, is_short=is_short)
+        usual, reasons, says, *found = [lists[: len(_LISTED)], *lists[len(_LISTED) :]]
+        usual[_LISTED.index("reason")] = reasons
+        return RunColumns._make([*usual, says, dict(zip(more, found, strict=True))])
 
-    def _shown(self, lists: Sequence[list[Any]]) -> RunColumns:
-        """Return *lists*, which have the columns of ``_listed``; a run without a loss there says none."""
-        losses = lists[_LISTED.index("final_loss")]
-        return RunColumns._make([*lists, [loss is not None for loss in losses], {}])
-
-    def _with_said_losses(self, found: RunColumns, streams: Sequence[str]) -> RunColumns:
-        """Return *found*, whose runs have *streams*, with those that say a loss that is not finite."""
-        if all(found.says_final_loss):
-            return found
-        said = {run.path for run in self._made(EVERY, "WHERE final_loss IS NULL") if run.says_final_loss}
-        says = [known or stream in said for known, stream in zip(found.says_final_loss, streams, strict=True)]
-        return found._replace(says_final_loss=says)
-
-    def kinds(self, columns: Sequence[str]) -> list[tuple[str, str]]:
-        """Return the columns of the files whose names are those of *columns* but for their case, with their types."""
-        if not self.manifest.runs:
-            return []
-        wanted = ", ".join(f"lower({text(column)})" for column in columns) or "''"
-        schema = f"parquet_schema([{', '.join(map(text, self._files('runs')))}])"
-        return self._fetched(f"SELECT DISTINCT name, type FROM {schema} WHERE lower(name) IN ({wanted})")
-
-    def most_named(self, part: str) -> int:
-        """Return the most columns with names in *part*, such as ``best``, that a file has."""
-        if not self.manifest.runs:
-            return 0
-        schema = f"parquet_schema([{', '.join(map(text, self._files('runs')))}])"
-        named = (
-            f"SELECT count(*) AS number FROM {schema} WHERE starts_with(name, {text(f'{part}.')}) GROUP BY file_name"
-        )
-        ((found,),) = self._fetched(f"SELECT coalesce(max(number), 0) FROM ({named})")
+    def count(self, filters: Sequence[Expression]) -> int:
+        """Return the number of runs that meet all *filters*."""
+        if not filters:
+            return self.manifest.count
+        ((found,),) = self._fetched(f"SELECT count(*) FROM {self._selected(Choice(filters, sort='name'))}")
         return int(found)
 
-    def lists(self, columns: Sequence[str], rest: str, *, is_short: bool = False) -> list[list[Any]]:
-        """Return *columns*, SQL of values of JSON, of the table of runs, each as a list.
+    def _selected(self, choice: Choice, more: Sequence[str] = ()) -> str:
+        """Return the SQL of the rows of *choice*, with a column for each field that it asks for and for *more*."""
+        is_field = choice.sort not in _ORDERS
+        asked = [each.field for filter_ in choice.filters for each in filter_.comparisons]
+        fields = dict.fromkeys([*asked, *more, *([choice.sort] if is_field else [])])
+        endings = self._require(fields, choice)
+        made = [f"{field_json(field, has_endings=field in endings)} AS {_column(field)}" for field in fields]
+        met = condition(choice.filters, {field: _column(field) for field in fields})
+        rows = f"(SELECT {', '.join(['*', *made])} FROM runs) WHERE {met}"
+        order = _ORDERS[choice.sort] if not is_field else ""  # type: ignore[index]  # it is one of them
+        if is_field:
+            order = self._order(choice.sort, rows, reverse=choice.reverse)
+        else:
+            order = f"{order} {'DESC' if choice.reverse else 'ASC'} NULLS LAST"
+        return f"(SELECT * FROM {rows} ORDER BY {order}, stream{limited(choice.limit)})"
+
+    def _order(self, field: str, rows: str, *, reverse: bool) -> str:
+        """Return the order of ``columns.sorted_by``: numbers, then text, and runs without a value last."""
+        column = _column(field)
+        is_larger_better = False
+        if not is_own(field):
+            metric = field
+            for prefix in PREFIXES:
+                metric = metric.removeprefix(prefix)
+            goal = f"json_extract_string(metrics, {text(pointer(metric, 'goal'))}) = 'max'"
+            is_larger_better = bool(self._fetched(f"SELECT 1 FROM {rows} AND {goal} LIMIT 1"))
+        number, shown = number_of(column), string_of(column)
+        value = f"CASE {column}::VARCHAR WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' ELSE {shown} END"
+        place = f"CASE WHEN {number} IS NOT NULL THEN 0 WHEN {value} IS NOT NULL THEN 1 ELSE 2 END"
+        numbers = f"{number} {'DESC' if is_larger_better != reverse else 'ASC'}"
+        return f"{place}, {numbers}, {value} {'DESC' if reverse else 'ASC'}"
+
+    def _require(self, fields: Iterable[str], choice: Choice) -> frozenset[str]:
+        """Return those of *fields* that the names of settings end in; raise ExpressionError for one that no run has.
+
+        A field that is only to be shown may be one that no run has.
+        """
+        asked = [field for field in fields if not is_own(field)]
+        if not asked or not self.manifest.count:
+            return frozenset()
+        endings = set()
+        places: dict[str, int | None] = {
+            each.field: each.at for filter_ in choice.filters for each in filter_.comparisons
+        }
+        for field in asked:
+            names = meanings(field)
+            wanted = {("settings", each) for each in names.setting} | {("metrics", each) for each, _ in names.metrics}
+            is_named = " OR ".join(f"(part = {text(part)} AND name = {text(each)})" for part, each in sorted(wanted))
+            ends = f"part = 'settings' AND ends_with(name, {text(f'.{field}')})"
+            ((has, has_ending),) = self._fetched(
+                f"SELECT coalesce(bool_or({is_named}), false), coalesce(bool_or({ends}), false) FROM names"
+            )
+            if has_ending:
+                endings.add(field)
+            elif not has and (field in places or field == choice.sort):
+                found = self._fetched(f"SELECT DISTINCT name FROM names WHERE part <> 'findings' LIMIT {_MOST_ALIKE}")
+                known = dict.fromkeys(each for (known,) in found for each in (known, known.rpartition(".")[2]))
+                raise unknown_field(field, known, places.get(field))
+        return frozenset(endings)
+
+    def _lists(self, columns: Sequence[str], rows: str, *, is_short: bool) -> list[list[Any]]:
+        """Return *columns*, SQL of values of JSON, of *rows*, each as a list.
 
         DuckDB makes a text of each: a cell at a time takes three times as long.
         """
@@ -123,24 +160,9 @@ class RunTable:
         named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
         lists = ", ".join(f"to_json(list(c{number}))" for number in range(len(columns)))
         # One thread keeps the order of the rows.
-        query = f"SELECT {lists} FROM (SELECT {named} FROM runs {rest})"
+        query = f"SELECT {lists} FROM (SELECT {named} FROM {rows})"
         ((*texts,),) = self._fetched(query, threads=None if is_short else 1)
         return [[] if each is None else msgspec.json.decode(each) or [] for each in texts]
-
-    def _listing(self, columns: str, rest: str) -> Runs:
-        """Return runs of which *columns*, SQL of those of COLUMNS, are known."""
-        # Imported when used: most lists make no run.
-        from toyspec.runs.listing import Runs
-
-        return Runs(self._made(columns, rest), errors=self.manifest.errors, skipped=self.manifest.skipped)
-
-    def _made(self, columns: str, rest: str) -> list[CatalogRun]:
-        if not self.manifest.runs:
-            return []
-        from toyspec.catalog.rows import CatalogRun
-
-        rows = self._fetched(f"SELECT {columns} FROM runs {rest}")
-        return [CatalogRun(dict(zip(COLUMNS, row, strict=True))) for row in rows]
 
     def _fetched(self, query: str, threads: int | None = None) -> list[tuple[Any, ...]]:
         if threads not in self._connections:
@@ -152,22 +174,26 @@ class RunTable:
             raise unreadable(self.path, self.manifest, error) from None
         return found
 
-    def _files(self, table: Literal["runs", "values"]) -> list[str]:
-        files = self.manifest.runs if table == "runs" else self.manifest.values
+    def _files(self, table: Literal["runs", "values", "names"]) -> list[str]:
+        files: list[str] = getattr(self.manifest, table)
         return [os.path.join(self.path, file) for file in files]
 
-    def _connect(self, threads: int | None = None) -> Any:
-        """Return a connection that has the tables and reaches nothing else."""
+    def _connect(self, threads: int | None = None, runs: str = "*") -> Any:
+        """Return a connection that has the tables and reaches nothing else; *runs* is the SQL of its columns."""
         connection = connect(threads=threads)
+        tables = {"runs": self._files("runs"), "values": self._files("values"), "names": self._files("names")}
         try:
-            for table in ("runs", "values"):
-                files = self._files(table)
+            for table, files in tables.items():
                 if files:
-                    connection.execute(f"CREATE VIEW {name(table)} AS SELECT * FROM {parquet('', files)}")
+                    columns = runs if table == "runs" else "*"
+                    connection.execute(f"CREATE VIEW {name(table)} AS SELECT {columns} FROM {parquet('', files)}")
             if not self.manifest.runs:
                 members = ", ".join(f"{name(column)} {kind}" for column, kind in COLUMNS.items())
                 connection.execute(f"CREATE TABLE runs ({members})")
-            allowed = ", ".join(text(file) for file in (*self._files("runs"), *self._files("values")))
+            connection.execute("SET TimeZone = 'UTC'")
+            # A query may read the directory for what does not fit in memory, which is below the current one.
+            connection.execute("SET temp_directory = ''")
+            allowed = ", ".join(text(file) for files in tables.values() for file in files)
             connection.execute(f"SET allowed_paths = [{allowed}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
@@ -177,13 +203,9 @@ class RunTable:
         return connection
 
 
-def ordering(order: Order, *, reverse: bool) -> str:
-    """Return the order of ``runs`` in SQL."""
-    return f"ORDER BY {_ORDERS[order]} {'DESC' if reverse else 'ASC'} NULLS LAST, stream"
-
-
-def _where(streams: Sequence[str]) -> str:
-    return f"WHERE stream IN ({', '.join(map(text, streams)) or 'NULL'})"
+def _column(field: str) -> str:
+    """Return the SQL of the column of a field of a selection; DuckDB does not tell names by their case."""
+    return name(f"field.{field.encode('utf-8', 'backslashreplace').hex()}")
 
 
 def limited(limit: int | None) -> str:

@@ -26,11 +26,15 @@ class ShownRun(NamedTuple):
     dialect: str | None
     state: str
     sealed: bool
+    ended: str
     reason: str | None
+    error: str | None
+    first_step: int | None
     last_step: int | None
     final_loss: float | None
     seconds: float | None
     started_at: str | None
+    records: int | None
     bytes: int
     errors: int
     warnings: int

@@ -13,7 +13,7 @@ import msgspec
 from toyspec.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
@@ -21,15 +21,21 @@ _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspe
 COLUMNS = {
     "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
     "group": "VARCHAR", "tags": "VARCHAR[]", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
-    "sealed": "BOOLEAN", "reason": "VARCHAR", "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
+    "sealed": "BOOLEAN", "ended": "VARCHAR", "reason": "VARCHAR", "error": "VARCHAR",
+    "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
-    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "config": "JSON", "model": "JSON", "run_start": "JSON",
+    "as_of": "BIGINT", "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "progress": "DOUBLE",
+    "said_loss": "VARCHAR", "config": "JSON", "model": "JSON", "settings": "JSON", "run_start": "JSON",
     "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip
-"""The columns that every run has, with their types in DuckDB."""
+"""The columns of the table of runs, with their types in DuckDB.
 
-NAMED = ("config", "model", "last", "best", "findings")
-"""What also has a column for each name, such as ``config.lr`` or ``best.val/acc``."""
+``settings`` has the settings by their flat names. A name of a setting or a metric is in JSON only, and has no column of
+its own: a run may have a hundred thousand, and each another.
+"""
+
+NAMED = ("settings", "metrics", "findings")
+"""The columns whose members have names that not every run has. The table of names has a row for each of these."""
 
 VALUES = {
     "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "day": "DATE", "metric": "VARCHAR",
@@ -37,13 +43,8 @@ VALUES = {
 }  # fmt: skip
 """The members of a line of the values of a run, with their types in DuckDB; the lists are of one length."""
 
-LARGEST_LINE = 1 << 24
+LARGEST_LINE = 1 << 25
 """Number of bytes of the longest line of a source."""
-MOST_NAMED = 1000
-"""Number of names of each kind that have a column; the others are in the JSON only."""
-
-# Types of JSON values that a column of numbers holds.
-_WHOLE = {"BIGINT", "UBIGINT"}
 _NO_DAY = "unknown"
 _DAYS = f"SELECT DISTINCT coalesce(day::VARCHAR, '{_NO_DAY}') FROM {{}}"
 ROWS = "rows.jsonl"
@@ -54,8 +55,6 @@ _OLD = "old.jsonl"
 # A day has one file, and days with few rows share one.
 _MOST_RUNS = 20_000
 _MOST_VALUES = 4_000_000
-# For fewer, threads cost more than they save.
-_FEW_RUNS = 50_000
 
 
 def library() -> Any:
@@ -80,14 +79,14 @@ def connect(*, temporary: str | None = None, threads: int | None = None) -> Any:
     if threads is not None:
         connection.execute(f"SET threads = {int(threads)}")
     if temporary is not None:
-        connection.execute("SET memory_limit = '1GB'")
+        connection.execute("SET memory_limit = '250MB'")
         connection.execute(f"SET temp_directory = {text(temporary)}")
     return connection
 
 
 def text(value: str) -> str:
-    """Return *value* as a literal of SQL."""
-    return "'" + value.replace("'", "''") + "'"
+    """Return *value* as a literal of SQL; what is not text in UTF-8 is escaped, as in the rows."""
+    return "'" + value.encode("utf-8", "backslashreplace").decode().replace("'", "''") + "'"
 
 
 def name(value: str) -> str:
@@ -109,14 +108,14 @@ def parquet(catalog: str, files: Sequence[str]) -> str:
 class Tables:
     """The tables of one build, whose sources are files in the directory *work*."""
 
-    def __init__(self, catalog: str, work: str, old_rows: Collection[str], *, runs: int) -> None:
-        """*old_rows* are the paths of streams whose rows do not count any more; *runs* is the number of all runs."""
+    def __init__(self, catalog: str, work: str, old_rows: Collection[str]) -> None:
+        """*old_rows* are the paths of streams whose rows do not count any more."""
         self._catalog = catalog
         self._work = work
         self._has_old = bool(old_rows)
         with open(self._path(_OLD), "wb") as file:
             file.writelines(msgspec.json.encode({"stream": stream}) + b"\n" for stream in old_rows)
-        self.connection = connect(temporary=self._path("spilled"), threads=1 if runs < _FEW_RUNS else None)
+        self.connection = connect(temporary=self._path("spilled"), threads=1)
 
     def close(self) -> None:
         """Close the connection."""
@@ -127,14 +126,12 @@ class Tables:
 
     def write(self, old: Sequence[str], generation: int) -> list[str]:
         """Write the table of runs and return its files: those of *old* whose days have no change, and new ones."""
-        members = {**COLUMNS, "named": "JSON"}
         self.connection.execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
-        self.connection.execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, members)} ORDER BY day, stream")
+        self.connection.execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, COLUMNS)}")
         # The table is on the disk too where it does not fit in memory.
         os.unlink(self._path(ROWS))
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
-        shown += self._named()
         self.connection.execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")
         return self._write_spans("runs", old, generation, _Form("stream", _MOST_RUNS))
 
@@ -180,6 +177,8 @@ class Tables:
             where = "true" if first is None else f"day BETWEEN {text(first)} AND {text(last)}"
             file = f"{table}/{first or _NO_DAY}.{generation:06}.parquet"
             self._copy(f"FROM ({rows}) WHERE {where} ORDER BY {form.order}", file)
+            if table == "runs":
+                self._copy(_names_in(os.path.join(self._catalog, file)), names_of(file))
             files.append(file)
         return files
 
@@ -195,35 +194,23 @@ class Tables:
         form = f"format = 'newline_delimited', maximum_object_size = {LARGEST_LINE}"
         return f"read_json({text(self._path(file))}, columns = {{{columns}}}, {form})"
 
-    def _named(self) -> Iterator[str]:
-        """Yield the SQL of the column of each name that runs have, such as ``config.lr``."""
-        every = self._types()
-        for part in NAMED:
-            types = every.get(part, [])
-            form = ", ".join(f"{json_text(each.name)}: {json_text(each.type)}" for each in types)
-            source = f"json_transform(named->'$.{part}', {text('{' + form + '}')})"
-            for each in types:
-                yield f"struct_extract({source}, {text(each.name)}) AS {name(f'{part}.{each.name}')}"
 
-    def _types(self) -> dict[str, list[_Named]]:
-        """Return the names in each part with their types, by name; of those that differ in case alone, the first."""
-        parts = (f"SELECT {text(part)} AS part, named->'$.{part}' AS members FROM read" for part in NAMED)
-        keys = f"SELECT part, members, unnest(json_keys(members)) AS key FROM ({' UNION ALL '.join(parts)})"
-        typed = "json_type(members, '$.\"' || key || '\"')"
-        plain = "NOT regexp_matches(key, '[\"\\\\[:cntrl:]]') AND key <> ''"
-        rows = self.connection.execute(
-            f"SELECT part, key, list_sort(list_distinct(list({typed}))) FROM ({keys}) WHERE {plain} GROUP BY part, key "
-            f"QUALIFY row_number() OVER (PARTITION BY part ORDER BY count(*) DESC, key) <= {MOST_NAMED}"
-        ).fetchall()
-        found: dict[str, dict[str, _Named]] = {}
-        for part, key, kinds in sorted(rows):
-            found.setdefault(part, {}).setdefault(key.lower(), _Named(key, _type_of(kinds)))
-        return {part: sorted(names.values()) for part, names in found.items()}
+def names_of(file: str) -> str:
+    """Return the file with the names that the runs in *file*, one of the table of runs, have."""
+    return f"names/{os.path.basename(file)}"
 
 
-class _Named(NamedTuple):
-    name: str
-    type: str
+def _names_in(file: str) -> str:
+    """Return the SQL of the names in a file of the table of runs: column, name, types of JSON, and number of runs."""
+    members = " UNION ALL ".join(
+        f"SELECT {text(column)} AS part, unnest(map_entries({column}::JSON::MAP(VARCHAR, JSON))) AS member "
+        f"FROM read_parquet({text(file)})"
+        for column in NAMED
+    )
+    return (
+        "SELECT part, member.key AS name, list_sort(list_distinct(list(json_type(member.value)))) AS types, "
+        f"count(*) AS runs FROM ({members}) GROUP BY ALL ORDER BY ALL"
+    )
 
 
 class _Form(NamedTuple):
@@ -283,23 +270,6 @@ def _groups(counts: Sequence[tuple[str | None, int]], most: int) -> Iterator[tup
         yield days[0], days[-1]
 
 
-def _type_of(kinds: Iterable[str]) -> str:
-    """Return the type of a column for values of the types *kinds* of JSON."""
-    found = set(kinds) - {"NULL"}
-    if found <= _WHOLE:
-        return "BIGINT"
-    if found <= {*_WHOLE, "DOUBLE"}:
-        return "DOUBLE"
-    return "BOOLEAN" if found == {"BOOLEAN"} else "VARCHAR"
-
-
 def _day_of(file: str) -> str:
     """Return the day of the file of a table."""
     return os.path.basename(file).partition(".")[0]
-
-
-def json_text(value: str) -> str:
-    """Return *value* as a string of JSON."""
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.format.json_numbers import number
+from toyspec.format.record_mapping import mapping_of
 from toyspec.reading.reader import read
-from toyspec.reading.rows import Row
-from toyspec.runs.metrics_of import metrics_of
-from toyspec.runs.own_records import own_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +26,9 @@ def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None
     held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
     with read(summary.path, mode="salvage", dialect=choice) as reading:
         last: int | None = None
-        for record in summary.attempts.latest(reading) if summary.attempts else reading:
+        for record in reading:
+            if summary.attempts.are_values_abandoned(record):
+                continue
             step, time, metrics = _points(record, summary, last)
             last = last if step is None else step
             for name, value in metrics.items():
@@ -45,20 +44,13 @@ def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None
 
 def _points(record: Record, summary: RunSummary, last: int | None) -> tuple[int | None, float | None, dict[str, Any]]:
     """Return step, time and metrics of a record."""
-    step: Any
-    if isinstance(record, Row):
-        step, time, metrics = record.step, record.time, record.values
-    elif (own := own_facts(record, last)) is not None:
-        step, time, metrics = own.step, own.time, own.metrics
-    else:
-        step, metrics = record.get("step", last), metrics_of(record)
-        milliseconds = number(record.get("wall_time_ms"))
-        time = number(record.get("t", record.get("wall_time")))
-        time = time if milliseconds is None else milliseconds / 1000
-        if record.kind == "step" and not summary.attempts.is_own_step(record):
-            metrics = {f"{record.get('phase')}/{name}": value for name, value in metrics.items()}
+    step, metrics = record.step, record.values
+    if step is None:
+        step = (last or 0) + 1 if metrics and mapping_of(record.profile).is_counted else last
+    if record.kind == "step" and record.profile == "toy/v1" and not summary.attempts.is_own_step(record):
+        metrics = {f"{record.get('phase')}/{name}": value for name, value in metrics.items()}
     is_step = type(step) is int and abs(step) < _MAX_STEP
-    return step if is_step else None, time, metrics
+    return int(step) if step is not None and is_step else None, record.time, metrics
 
 
 def _line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[Any], list[Any]]) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
@@ -15,28 +14,35 @@ from toyspec.checker.collecting import Collector, Place
 from toyspec.checker.engines import Walk, open_checker
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
+from toyspec.errors import StreamError
+from toyspec.escaping import printable
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
-from toyspec.format.profiles import SEAL_FILE
+from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
+from toyspec.format.run_files import rank_of
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
-from toyspec.reading.log_detection import usual_names
-from toyspec.reading.stream_files import STREAM_NAMES, Source, may_be_there, parts_file
+from toyspec.reading.log_detection import DialectChoice, usual_names
+from toyspec.reading.stream_files import Source, may_be_there, parts_file
+from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from toyspec.checker.seals import Seal
     from toyspec.distributed.crews import Workers
     from toyspec.reading.parts import Parts
-
-Progress = Callable[[int, int], None]
-"""Called with the number of bytes checked so far and the number of bytes known."""
+    from toyspec.watching import Watch
 
 Verdict = FileReport | PathError | Skipped
 
 _CHUNK_BYTES = 1 << 18
+_CANDIDATES_HELP = (
+    "name one of them with --step-key KEY, or describe it as a dialect in toyspec.toml: `toyspec dialect new FILE`"
+)
 # If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
 _WATCHED_CHUNK_BYTES = 1 << 14
 
@@ -56,13 +62,14 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
-    dialect: str | None = "auto",
+    dialect: DialectChoice | str | None = "auto",
     workers: int | Workers = 1,
 ) -> Report:
     """Return the report on *paths*: streams, bundles, or directories with bundles below them.
 
     *profile* None detects the profile of each stream; it may also be the directory of a user's profile. The log of
-    another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none.
+    another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none. A
+    DialectChoice has dialects and profiles of the user too.
     *select* and *ignore* name rules. *workers* is a number of processes that work in parallel, or a Ray cluster
     (``toyspec.distributed.Ray``); the compiled engine has threads instead, and several check a file of 32 MiB or more.
     A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist,
@@ -97,7 +104,7 @@ def check_bytes(  # noqa: PLR0913 - the options of check
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
-    dialect: str | None = "auto",
+    dialect: DialectChoice | str | None = "auto",
     name: str | None = None,
 ) -> FileReport:
     """Return the report on a stream in memory; *name* is the name of its file, if it has one.
@@ -111,19 +118,27 @@ def check_bytes(  # noqa: PLR0913 - the options of check
 
 
 def _options(
-    profile: str | None, select: Iterable[str], ignore: Iterable[str], max_line_bytes: int, dialect: str | None
+    profile: str | None,
+    select: Iterable[str],
+    ignore: Iterable[str],
+    max_line_bytes: int,
+    dialect: DialectChoice | str | None,
 ) -> CheckOptions:
+    choice = DialectChoice.of(dialect)
+    named = profile if profile is not None else choice.profile
     return CheckOptions(
-        **({} if profile is None else profile_options(profile)),
+        **({"own_profiles": choice.profiles} if named is None else profile_options(named)),
         select=frozenset(select),
         ignore=frozenset(ignore),
         max_line_bytes=max_line_bytes,
-        dialect=dialect,
+        dialect=choice.name,
+        keys=choice.keys,
+        dialects=choice.own,
     )
 
 
 def iter_reports(
-    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Progress | None = None
+    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Watch | None = None
 ) -> Iterator[FileReport | PathError]:
     """Yield the report on each stream below *paths*, in the order in which they are found.
 
@@ -136,7 +151,7 @@ def iter_reports(
 
 
 def iter_runs(
-    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Progress | None = None
+    paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Watch | None = None
 ) -> Iterator[FileReport | PathError | Skipped]:
     """Yield the reports of ``iter_reports`` for runs only.
 
@@ -159,7 +174,7 @@ def iter_runs(
 
 
 def _verdicts(
-    paths: Iterable[str], options: CheckOptions, workers: int | Workers, on_progress: Progress | None, *, walk: Walk
+    paths: Iterable[str], options: CheckOptions, workers: int | Workers, on_progress: Watch | None, *, walk: Walk
 ) -> Iterator[tuple[Found, Verdict]]:
     done = 0
     paths = [public(path) for path in paths]
@@ -168,13 +183,19 @@ def _verdicts(
     known = _known_size(paths) if on_progress and not is_remote else 0
     # Loading the names costs start-up time; a file that is named is checked whatever its name is.
     hints = cache(partial(usual_names, options.choice))
-    streams = (found for path in paths for found in find_streams(path, hints=() if os.path.isfile(path) else hints()))
+    streams = (
+        stream
+        for path in paths
+        for found in find_streams(path, hints=() if os.path.isfile(path) else hints())
+        for stream in _with_ranks(found)
+    )
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):
-        from toyspec.checker.native_files import Threads
+        from toyspec.checker.native_files import NativeThreads
 
-        threads = Threads(engine, options, workers, partial(_forward, on_progress, 0, known) if on_progress else None)
+        watch = partial(_forward, on_progress, 0, known) if on_progress else None
+        threads = NativeThreads(engine, options, workers, watch)
         yield from threads.check(streams, partial(_check_found, options=options, walk=walk), walk=walk)
         return
     if workers != 1:
@@ -191,15 +212,8 @@ def _verdicts(
                 yield found, verdict
         return
     for found in streams:
-        yield (
-            found,
-            _check_found(
-                found,
-                options=options,
-                walk=walk,
-                on_size=partial(_forward, on_progress, done, known) if on_progress else None,
-            ),
-        )
+        on_size = partial(_forward, on_progress, done, known) if on_progress else None
+        yield found, _check_found(found, options=options, walk=walk, on_size=on_size)
         done += found.size if isinstance(found, Stream) else 0
 
 
@@ -225,7 +239,23 @@ def summarize(files: Iterable[FileReport]) -> Summary:
     return Summary(count, totals["error"], totals["warning"], totals["info"])
 
 
-def _forward(on_progress: Progress, before: int, known: int, size: int) -> None:
+def _with_ranks(found: Found) -> Iterator[Found]:
+    """Yield *found*, and after the stream of a run in a directory that was named those of its other ranks."""
+    yield found
+    if not isinstance(found, Stream) or found.root is None or os.path.basename(found.path) != EVENTS_FILE:
+        return
+    directory = os.path.dirname(found.path)
+    try:
+        ranks = sorted((rank, name) for name in os.listdir(directory) if (rank := rank_of(name)))
+    except OSError:
+        return
+    for _, name in ranks:
+        path = os.path.join(directory, name)
+        if os.path.isfile(path):
+            yield Stream(path, os.path.getsize(path), found.root)
+
+
+def _forward(on_progress: Watch, before: int, known: int, size: int) -> None:
     on_progress(before + size, known)
 
 
@@ -235,9 +265,10 @@ def _check_found(
     if isinstance(found, PathError):
         return found
     if isinstance(found, NoStream):
+        is_empty = walk == "runs" and not found.is_bundle and not found.candidates
         return (
             PathError(found.path, messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM)
-            if walk == "runs" and not found.is_bundle
+            if is_empty
             else _no_stream(found, options)
         )
     may_skip = (walk == "runs" and found.is_below) or found.is_hinted
@@ -246,6 +277,9 @@ def _check_found(
             return _check_file(sys.stdin.buffer, found.path, options, on_size)
         with _opened(found.path) as file:
             return _check_file(file, found.path, options, on_size, may_skip=may_skip)
+    except StreamError as error:
+        # No record has a key that the user named.
+        return Skipped(found.path, error.fact) if may_skip else PathError(found.path, error.fact)
     except OSError as error:
         return PathError(found.path, cause_of(error))
 
@@ -311,7 +345,11 @@ def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
     collector = Collector(options)
-    collector.add(rules.STREAM_MISSING, Place(1, 0), messages.STREAM_MISSING)
+    fact, advice = messages.STREAM_MISSING, None
+    if found.candidates:
+        named = ", ".join(printable(os.path.relpath(path, found.path)) for path in found.candidates)
+        fact, advice = f"no stream, and no log that is recognized; these files may be logs: {named}", _CANDIDATES_HELP
+    collector.add(rules.STREAM_MISSING, Place(1, 0), fact, advice=advice)
     return FileReport(
         path=found.path,
         profile=None,

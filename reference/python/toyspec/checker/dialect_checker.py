@@ -13,6 +13,7 @@ from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.flattening import flattened
 from toyspec.format.lines import Line
 from toyspec.generated import messages, rules
+from toyspec.reading.records import state_of
 from toyspec.reading.rows import RowBlock, RowFeed
 
 if TYPE_CHECKING:
@@ -126,17 +127,17 @@ class DialectChecker:
             self._collector.add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
         elif not self._feed.records and not self._gaps:
             self._collector.add(rules.STREAM_EMPTY, Place(1, 0), f"no record in {self._feed.size} bytes")
-        is_torn = self._feed.is_open or not self._feed.records
+        last = (None,) if self._feed.records else None
         return FileReport(
             path=self._path,
             profile=None,
-            state="damaged" if self._gaps else "torn" if is_torn else "complete",
+            state=state_of(None, last, has_gap=bool(self._gaps), is_open=self._feed.is_open),
             valid=self._collector.valid,
             records=self._feed.records,
             bytes=self._feed.size,
             findings=self._collector.findings,
             suppressed=self._collector.suppressed,
-            dialect=self._read_as.use,
+            dialect=self._feed.use,
         )
 
     def _check(self, line: Line) -> None:

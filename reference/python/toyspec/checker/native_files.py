@@ -29,7 +29,7 @@ _WAIT_SECONDS = 0.05
 _PENDING_PER_THREAD = 16
 
 
-class Threads:
+class NativeThreads:
     """Threads of the compiled engine that check files."""
 
     def __init__(

@@ -60,7 +60,7 @@ class Observation:
         first, *rest = pointer[1:].split("/")
         value = self.field(first)
         for key in rest:
-            value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
+            value = value.get(key, UNSET) if isinstance(value, dict) else getattr(value, key, UNSET)
         return value
 
 
@@ -101,6 +101,10 @@ class Facts:
         self.phase_field: str | None = phase["field"]
         self.phase: Any = phase["default"]
         self.gap_seen = False
+        self.directory: str | None = None
+        """Path of the directory of the run; None for a stream that is not in one."""
+        self.rank: int | None = None
+        """The rank that the name of the stream's file implies; None for a stream that is not in a bundle."""
         self._phase_from = phase["from"]
         self._wanted = _wanted(profile)
         self._known: dict[tuple[str, str], Any] = {}

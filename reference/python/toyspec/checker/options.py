@@ -35,8 +35,8 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of profiles of the user, which a file without a named profile may follow."""
     dialect: str | None = "auto"
     """The dialect to read other files by: ``auto`` recognizes it, None reads no dialects."""
-    step_key: str | None = None
-    """The key of the step in the log of another program; None chooses it."""
+    keys: Any = None
+    """The ``Keys`` that the user named in the log of another program; None chooses all."""
     dialects: tuple[Any, ...] = ()
     """The user's own ``Dialect`` objects, which are tried first."""
     select: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
         """The dialects and the user's profiles that may be used; no dialects if a profile is named."""
         return DialectChoice(
             None if self.profile else self.dialect,
-            step=self.step_key,
+            keys=self.keys,
             own=self.dialects,
             profile=self.own_profile,
             profiles=() if self.profile or self.own_profile else self.own_profiles,

@@ -45,6 +45,9 @@ class Rule:
     def gap(self) -> None:
         """Note an unreadable line."""
 
+    def reopen(self) -> None:
+        """Note that the run goes on after its end."""
+
     def finish(self) -> Iterator[StreamFinding]:
         """Yield the findings at the end of a stream that has records and no fragment."""
         return iter(())
@@ -94,7 +97,7 @@ class Once(Rule):
 
 
 class Last(Rule):
-    """No record follows one of the kind."""
+    """No record follows one of the kind, until the run goes on."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         del facts
@@ -104,20 +107,24 @@ class Last(Rule):
         self._line = 0
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
-        """Yield a finding at every record after the first of the kind."""
+        """Yield a finding at every record after the one that ended the run."""
         if self._line:
             yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self._line))
         elif seen.kind == self._kind:
             self._line = seen.line
 
     def is_quiet(self, block: Block) -> bool:
-        """Return whether the kind has not been seen."""
+        """Return whether the run has not ended."""
         del block
         return not self._line
 
+    def reopen(self) -> None:
+        """Forget the end."""
+        self._line = 0
+
 
 class Present(Rule):
-    """A stream that has records and no fragment has a record of the kind."""
+    """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         del facts
@@ -131,6 +138,10 @@ class Present(Rule):
         del seen
         self._found = True
         return iter(())
+
+    def reopen(self) -> None:
+        """Ask for a further record of the kind."""
+        self._found = False
 
     def finish(self) -> Iterator[StreamFinding]:
         """Yield a finding if the kind was not seen."""

@@ -12,6 +12,7 @@ from toyspec.format.line_validation import validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.profiles import closing_kind
 from toyspec.generated import messages, rules
+from toyspec.reading.records import state_of
 
 if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
@@ -89,10 +90,9 @@ class OwnChecker:
         return closing_kind(profile)
 
     def _state(self, *, has_fragment: bool) -> State:
-        if self._gaps:
-            return "damaged"
-        is_unfinished = self._closing_kind not in (None, self._last_kind)
-        return "torn" if has_fragment or not self._records or is_unfinished else "complete"
+        profile: Any = self._profile
+        last = (self._last_kind,) if self._records else None
+        return state_of(profile, last, has_gap=bool(self._gaps), is_open=has_fragment)
 
     def _check(self, line: Line) -> None:
         verdict = validate_line(line, max_line_bytes=self._options.max_line_bytes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.checker.sidecars import SidecarText, read_sidecars
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.format.profiles import EVENTS_FILE, stream_name
+from toyspec.format.run_files import rank_of
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.places.addresses import is_address
 from toyspec.runs.discovery import STANDARD_INPUT
@@ -34,6 +35,9 @@ class PlainChecker(StreamChecker):
             self._place = os.path.dirname(path if is_address(path) else os.path.abspath(path))
             directory = os.path.basename(self._place)
         super().__init__(path, options=options, detect=detect, directory=directory)
+        rank = rank_of(os.path.basename(path)) if has_path and not is_address(path) else None
+        if rank is not None:
+            self._in_bundle(os.path.dirname(os.path.abspath(path)), rank)
         self.read_bundle_again()
 
     def read_bundle_again(self) -> None:

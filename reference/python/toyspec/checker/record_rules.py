@@ -83,8 +83,12 @@ class RecordValidator:
                 known = found.get(finding.pointer)
                 if known is None or _PRIORITY.index(finding.rule) < _PRIORITY.index(known.rule):
                     found[finding.pointer] = finding
+        # What is inside a value of the wrong type is not looked at.
+        inside = tuple(f"{pointer}/" for pointer, finding in found.items() if finding.rule == rules.WRONG_TYPE)
         for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
-            if abs(integer) > MAX_SAFE_INTEGER and pointer not in found and pointer not in exact_elsewhere:
+            if pointer in found or pointer in exact_elsewhere or pointer.startswith(inside):
+                continue
+            if abs(integer) > MAX_SAFE_INTEGER:
                 message = _unexpected(pointer, shortened(str(integer)), _SAFE)
                 found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
         return list(found.values())

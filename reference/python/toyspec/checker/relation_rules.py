@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,8 @@ from msgspec import UNSET
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, identity, phase_of, shown_number
 from toyspec.checker.order_rules import Rule
 from toyspec.escaping import shortened
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.run_files import media_file
 from toyspec.generated import messages
 from toyspec.generated.limits import MAX_OPEN_REGIONS
 
@@ -32,7 +36,7 @@ class SameAsLast(Rule):
         self._done = False
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
-        """Yield a finding if the field differs, at the first record of the kind."""
+        """Yield a finding if the field differs, at the record of the kind that ends the run."""
         if seen.kind == self._of["kind"]:
             if phase_of(seen, self._facts) == self._of["phase"]:
                 self._last = seen.field(self._of["field"])
@@ -52,6 +56,10 @@ class SameAsLast(Rule):
         records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
         if records:
             self._last = getattr(records[-1], self._of["field"], UNSET)
+
+    def reopen(self) -> None:
+        """Compare the next end too."""
+        self._done = False
 
 
 class Nested(Rule):
@@ -112,6 +120,10 @@ class Nested(Rule):
         """Drop the open regions if the rule is cleared by a gap."""
         if self._cleared:
             self._open.clear()
+
+    def reopen(self) -> None:
+        """Follow the regions of the run that goes on; none of them is open."""
+        self._off = False
 
     def _changes(self, block: Block) -> list[tuple[bool, str, int]]:
         """Return for each record of a region in *block* whether it enters, its region and its line."""
@@ -176,6 +188,109 @@ class Requires(Rule):
         return messages.required_if(kind=self._kind, field=self._when["field"], value=self._when["equals"], key=key)
 
 
+class LessThan(Rule):
+    """A field is smaller than another one of the same record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._field, self._than = rule["rule"], rule["field"], rule["than"]
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is not smaller."""
+        value, bound = seen.field(self._field), seen.field(self._than)
+        if value is UNSET or bound is UNSET or value < bound:
+            return
+        message = messages.not_less(
+            field=self._field, found=shown_number(value), bound=shown_number(bound), than=self._than
+        )
+        yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class Differs(Rule):
+    """The value at a pointer differs from a field of the same record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._field, self._pointer = rule["rule"], rule["field"], rule["pointer"]
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the two are equal."""
+        value, other = seen.field(self._field), seen.at(self._pointer)
+        if value is not UNSET and value == other:
+            message = messages.names_itself(found=shortened(str(other)), field=self._field)
+            yield StreamFinding(self._rule, self._pointer, message)
+
+
+class Inside(Rule):
+    """A field is a path that does not leave the directory of the stream."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._field = rule["rule"], rule["field"]
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the path leads out, on any system."""
+        path = seen.field(self._field)
+        if path is not UNSET and _leaves(path):
+            message = messages.leaves_bundle(field=self._field, found=shortened(path))
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class RankOfFile(Rule):
+    """A field is the rank that the name of the stream's file implies."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule, self._field, self._facts = rule["rule"], rule["field"], facts
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if it is another one."""
+        rank, found = self._facts.rank, seen.field(self._field)
+        if rank is not None and found is not UNSET and found != rank:
+            message = messages.other_rank(field=self._field, found=shown_number(found), expected=str(rank))
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class SameRun(Rule):
+    """A field of a rank's stream equals that of the first record of the stream of rank 0."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule, self._kind, self._field, self._facts = rule["rule"], rule["kind"], rule["field"], facts
+        self.kinds = self.loud = frozenset({self._kind})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the two differ."""
+        directory, found = self._facts.directory, seen.field(self._field)
+        if directory is None or not self._facts.rank or found is UNSET:
+            return
+        expected = _first_value(os.path.join(directory, EVENTS_FILE), self._kind, self._field)
+        if expected is not None and expected != found:
+            message = messages.other_run(
+                field=self._field, found=shortened(found), expected=shortened(expected), name=EVENTS_FILE
+            )
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class Filed(Rule):
+    """The file that two fields name is in the bundle."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule, self._hash, self._type, self._facts = rule["rule"], rule["hash"], rule["media_type"], facts
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if it is not there as a regular file."""
+        directory, sha256, media_type = self._facts.directory, seen.field(self._hash), seen.field(self._type)
+        if directory is None or sha256 is UNSET or media_type is UNSET:
+            return
+        path = media_file(sha256, media_type)
+        if path is not None and not _is_regular(os.path.join(directory, *path.split("/"))):
+            yield StreamFinding(self._rule, f"/{self._hash}", messages.media_missing(name=path))
+
+
 class NullNumber(Rule):
     """A null among numbers, reported once."""
 
@@ -217,6 +332,35 @@ class NullNumber(Rule):
                 if item is None:
                     return f"/{name}/" + str(key).replace("~", "~0").replace("/", "~1")
         return None
+
+
+def _first_value(path: str, kind: str, field: str) -> str | None:
+    """Return the string *field* of the first record of the stream at *path*; None unless it is of *kind*."""
+    # Imported here: few runs have several ranks.
+    from toyspec.errors import StreamError
+    from toyspec.reading.reader import read
+
+    try:
+        first = next(iter(read(path, mode="salvage", dialect=None)), None)
+    except (OSError, StreamError):
+        return None
+    found = first.value.get(field) if first is not None and first.kind == kind else None
+    return found if isinstance(found, str) else None
+
+
+def _is_regular(path: str) -> bool:
+    """Return whether *path* is a regular file, reached without symbolic links below the bundle."""
+    try:
+        of_folder, of_file = os.lstat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(of_folder.st_mode) and stat.S_ISREG(of_file.st_mode)
+
+
+def _leaves(path: str) -> bool:
+    """Return whether *path* is absolute or has the part ``..``, on POSIX systems or on Windows."""
+    has_drive = path[1:2] == ":" and path[:1].isascii() and path[:1].isalpha()
+    return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
 
 
 def _has_null(column: list[Any]) -> bool:

@@ -25,6 +25,7 @@ from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import messages, rules
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.generated.streams import STREAMS
+from toyspec.reading.records import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,8 +79,15 @@ class StreamChecker:
         self.look: Look | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
         self._tag: str | None = None
+        self._in_bundle(None, None)
         if self._options.profile is not None:
             self._follow_profile(self._options.profile)
+
+    def _in_bundle(self, place: str | None, rank: int | None) -> None:
+        """Take the path of the run's directory, and the rank whose stream this is; None where it is not in a bundle."""
+        self._bundle_place, self._rank = place, rank
+        if self._rules is not None:
+            self._rules.facts.directory, self._rules.facts.rank = place, rank
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
@@ -166,11 +174,8 @@ class StreamChecker:
             self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
 
     def _state(self, fragment: Fragment | None) -> State:
-        if self._gaps:
-            return "damaged"
-        complete = self._complete_kind()
-        unfinished = complete is not None and self._last_kind != complete
-        return "torn" if fragment is not None or not self._records or unfinished else "complete"
+        last = (self._last_kind,) if self._records else None
+        return state_of(self._collector.profile, last, has_gap=bool(self._gaps), is_open=fragment is not None)
 
     def _complete_kind(self) -> str | None:
         """Return the kind that ends a complete stream; None if every stream that ends with LF is complete."""
@@ -180,6 +185,7 @@ class StreamChecker:
         self._collector.profile = profile
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
+        self._rules.facts.directory, self._rules.facts.rank = self._bundle_place, self._rank
         self._proof = BlockProof(profile)
         self._checker = RecordChecker(profile, self._collector)
         if self._gaps:

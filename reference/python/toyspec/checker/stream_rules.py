@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding
 from toyspec.checker.order_rules import First, Last, Monotone, Once, Present, Rule, SequencePerPhase
-from toyspec.checker.relation_rules import Nested, NullNumber, Requires, SameAsLast
+from toyspec.checker.relation_rules import (
+    Differs,
+    Filed,
+    Inside,
+    LessThan,
+    Nested,
+    NullNumber,
+    RankOfFile,
+    Requires,
+    SameAsLast,
+    SameRun,
+)
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
@@ -24,6 +35,12 @@ _TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
     "nested": Nested,
     "requires": Requires,
     "null-number": NullNumber,
+    "less-than": LessThan,
+    "differs": Differs,
+    "inside": Inside,
+    "rank-of-file": RankOfFile,
+    "same-run": SameRun,
+    "filed": Filed,
 }
 
 
@@ -45,12 +62,21 @@ class StreamRules:
         self._plan = _plan(profile)
         self.facts = Facts(profile)
         self._all = _made(profile, self.facts)
+        complete = STREAMS[profile].get("complete", {})
+        self._closing: str | None = complete.get("last")
+        self._reopening: str | None = complete.get("reopened_by", {}).get("kind")
+        self._ended = False
         self.loud = self._plan.loud
         """The kinds of records that must be observed one by one."""
 
     def observe(self, seen: Observation) -> list[StreamFinding]:
         """Return the findings at a record; ``seen.kind`` is None if the tag is missing or not a string."""
         rules, plan = self._all, self._plan
+        if self._ended and seen.kind == self._reopening:
+            self._ended = False
+            for rule in rules:
+                rule.reopen()
+        self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
         concerned = plan.of_kind.get(seen.kind, plan.of_others)
         findings = [finding for place in concerned for finding in rules[place].observe(seen)]
         self.facts.observe(seen)

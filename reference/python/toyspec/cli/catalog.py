@@ -31,9 +31,12 @@ so do DuckDB and Polars: it is Parquet, in files of whole days.
   build ROOT…   read every run below each ROOT, a path or an address
   update DIR    read what is new, changed, or was live, and drop what is gone
 
-A row has the facts of a run, its settings (config.lr), the last and the best
-value of each metric (last.loss, best.val/acc), and the number of findings of
-each rule (findings.invalid-json). The config is there as JSON too.
+A row has the facts of a run and, as JSON, its settings, what is known of each
+metric, and the number of findings of each rule. In queries each of these is a
+column: config.lr, last.loss, best.val/acc, findings.invalid-json.
+
+A run that takes more than a second to read keeps its row while it is written:
+as_of is the number of bytes that the row is about, until the run ends.
 
 A build or update that is stopped leaves the catalog as it was."""
 

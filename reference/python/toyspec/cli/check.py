@@ -85,7 +85,11 @@ def _add_rules(parser: Parser) -> None:
         default="error",
         help="lowest severity that makes the exit status 1; default: error",
     )
-    parser.add_argument("--require-complete", action="store_true", help="exit with 1 unless every stream is complete")
+    parser.add_argument(
+        "--require-complete",
+        action="store_true",
+        help="exit with 1 unless every stream is complete and reached its planned step",
+    )
     for name, use in (("select", "report only"), ("ignore", "do not report")):
         parser.add_argument(
             f"--{name}",
@@ -137,7 +141,7 @@ def run(options: Namespace) -> int:
     wanted = CheckOptions(
         **_profile_options(options.profile),
         dialect=choice.name,
-        step_key=choice.step,
+        keys=choice.keys,
         dialects=choice.own,
         own_profiles=configuration.profiles,
         select=frozenset(options.select),
@@ -153,7 +157,7 @@ def run(options: Namespace) -> int:
     verdict = Verdict(output)
     interrupted = False
     if options.follow:
-        from toyspec.cli.following import follow
+        from toyspec.cli.check_follow import follow
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
     else:

@@ -66,7 +66,7 @@ def _complete(action: argparse.Action) -> None:
     from toyspec.cli import schema
     from toyspec.cli.ls import ORDERS
     from toyspec.generated.rules import SUMMARY
-    from toyspec.runs.columns import FACTS
+    from toyspec.generated.runs import COLUMNS
 
     if action.metavar in ("FILE", "PATH", "RUN"):
         action.complete = shtab.FILE  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ def _complete(action: argparse.Action) -> None:
     elif action.metavar in ("RULE", "RULE[,RULE…]"):
         action.choices = tuple(SUMMARY)
     elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
-        action.choices = tuple(dict.fromkeys([*ORDERS, *FACTS, *METRICS]))
+        action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS, *METRICS]))
     elif action.metavar == "METRIC":
         action.choices = METRICS
     elif action.metavar == "KIND":

@@ -12,17 +12,52 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.cli.parsers import Parser
+    from toyspec.format.dialects import Keys
 
 
-def add_dialect(parser: Parser) -> None:
-    """Add ``--dialect`` and ``--step-key``, which say how the log of another program is read."""
+def add_dialect(parser: Parser, *, has_columns: bool = True) -> None:
+    """Add ``--dialect`` and the options of ``add_keys``, which say how the log of another program is read."""
     parser.add_argument(
         "--dialect",
         metavar="NAME",
         default="auto",
         help="how to read the log of another program; auto (the default) recognizes it, none reads toyspec's own alone",
     )
+    add_keys(parser, has_columns=has_columns)
+
+
+def add_keys(parser: Parser, *, has_columns: bool = True) -> None:
+    """Add the options that name keys and columns in the log of another program.
+
+    Without *has_columns*, ``--columns`` means something else.
+    """
     parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
+    parser.add_argument("--time-key", metavar="KEY", help="key of the time there")
+    parser.add_argument("--metric-key", metavar="KEY", help="key of a metric's name, where a record has one metric")
+    parser.add_argument("--value-key", metavar="KEY", help="key of its value; alone, the only metric that is read")
+    if has_columns:
+        parser.add_argument(
+            "--columns",
+            dest="table_columns",
+            metavar="NAME,…",
+            help="names of the columns of a table without a header",
+        )
+
+
+def keys_of(options: Namespace) -> Keys | None:
+    """Return the keys that *options* name; None without one."""
+    text = getattr(options, "table_columns", None) or ""
+    columns = text.split(",") if text else []
+    named = (options.step_key, options.time_key, options.metric_key, options.value_key)
+    if not columns and not any(named):
+        return None
+    if len(set(columns)) != len(columns) or not all(columns):
+        raise UsageError(f"--columns {text!r} must be different names with commas between them")
+    # Few logs need it: start-up time counts.
+    from toyspec.format.dialects import Keys
+
+    step, time, metric, value = named
+    return Keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
 
 
 def add_profile(parser: Parser) -> None:
@@ -64,7 +99,7 @@ def dialect_choice(
             raise UsageError(
                 f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec doctor --dialects` lists all"
             )
-    choice = DialectChoice(name, step=options.step_key, own=own, profile=profile, profiles=profiles)
+    choice = DialectChoice(name, keys=keys_of(options), own=own, profile=profile, profiles=profiles)
     try:
         _ = choice.stream_files
     except ValueError as error:

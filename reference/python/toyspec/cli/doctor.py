@@ -15,13 +15,14 @@ from toyspec.cli.formats.inert_json import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown
-from toyspec.cli.progress import size
+from toyspec.cli.progress import Progress, size
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
 
     from toyspec.reading.configuration import Configuration
     from toyspec.runs.survey import Lying, Survey
@@ -63,7 +64,9 @@ def run(options: Namespace) -> int:
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: No such file or directory")
-    surveys = [survey(path, choice, Importable(path)) for path in paths]
+    progress = Progress("looking")
+    surveys = [survey(path, choice, Importable(path), lambda count: progress.show(f"{count} files")) for path in paths]
+    progress.erase()
     if options.json:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
     else:
@@ -95,9 +98,31 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
         if entry.files > len(entry.examples) > 1:
             terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
+    for line in _notes(path, found):
+        terminal.line(line)
+
+
+def _notes(path: str, found: Survey) -> Iterator[str]:
+    """Yield what counts for all formats at *path*."""
+    command = _one_command(path, found)
+    if command is not None:
+        yield f"  all of them: `{command}`"
+    if found.passed_over:
+        count = len(found.passed_over)
+        noun = "1 directory" if count == 1 else f"{count} directories"
+        yield f"  {noun} of installed software or version control passed over"
     if found.others:
         noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
-        terminal.line(f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like")
+        yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"
+
+
+def _one_command(path: str, found: Survey) -> str | None:
+    """Return the command that reads all that was found at *path*; None where each format's own command says it."""
+    readable = [entry for entry in found.formats if entry.sort != "unreadable" and entry.read_with is not None]
+    is_foreign = any(entry.read_with.startswith("toyspec import") for entry in readable if entry.read_with)
+    if sum(entry.files for entry in readable) < 2 or not os.path.isdir(path):
+        return None
+    return f"toyspec import {_quoted(path)} --out runs" if is_foreign else f"toyspec ls {_quoted(path)}"
 
 
 def _row(entry: Lying) -> list[str]:
@@ -125,6 +150,7 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
                 "path": encodable(path),
                 "files": found.files,
                 "others": found.others,
+                "passed_over": [encodable(each) for each in found.passed_over],
                 "formats": [
                     msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}
                     for entry in found.formats

@@ -102,11 +102,7 @@ def run(options: Namespace) -> int:
         _say(f"{path}: {error}; nothing was written")
         return exit_codes.FINDINGS
     except OSError as error:
-        is_over = isinstance(error, StreamRefusedError) and error.reason == "complete"
-        fact = (
-            "the run has ended; `toyspec emit --replace DIR run_start` begins a new one" if is_over else cause_of(error)
-        )
-        _say(f"{path}: {fact}; nothing was written")
+        _say(f"{path}: {cause_of(error)}; nothing was written")
         return exit_codes.USAGE
     return exit_codes.OK
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toyspec.cli.columns import cut
 from toyspec.cli.figures import figure
 from toyspec.escaping import shortened
-from toyspec.format.json_numbers import number
 from toyspec.format.profiles import tag_of
 from toyspec.reading.rows import Row
 from toyspec.runs.members import flat
-from toyspec.runs.own_records import own_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,21 +75,10 @@ def _members(record: Record) -> Iterator[str]:
 
 
 def _time(record: Record) -> str:
-    """Return the time since the start of the run; a kaun record has only the time of day."""
-    if isinstance(record, Row):
-        is_clock = record.time_origin == "unix"
-        return _clock(record.time) if is_clock else "" if record.time is None else f"{record.time:.1f} s"
-    value: dict[str, Any] = record.value
-    said = own_facts(record, None)
-    if said is not None:
-        return _clock(said.time) if said.origin == "unix" else "" if said.time is None else f"{said.time:.1f} s"
-    if record.profile == "metrics/v1":
-        milliseconds = number(value.get("wall_time_ms"))
-        return "" if milliseconds is None else f"{milliseconds / 1000:.1f} s"
-    if record.profile == "kaun/v1":
-        return _clock(number(value.get("wall_time")))
-    seconds = number(value.get("t"))
-    return "" if seconds is None else f"{seconds:.1f} s"
+    """Return the time since the start of the run; where the record has only the time of day, that."""
+    if record.time_origin == "unix":
+        return _clock(record.time)
+    return "" if record.time is None else f"{record.time:.1f} s"
 
 
 def _clock(seconds: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.conversions import add_report, show
-from toyspec.cli.dialect_options import settings
+from toyspec.cli.dialect_options import add_keys, keys_of, settings
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
@@ -65,7 +65,7 @@ def configure(parser: Parser) -> None:
         choices=("completed", "interrupted", "aborted", "errored"),
         help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
     )
-    parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
+    add_keys(parser)
     add_workers(parser)
     add_report(parser)
 
@@ -96,7 +96,7 @@ def run(options: Namespace) -> int:
             max_examples=options.examples,
             watch=watch,
             workers=workers,
-            dialect=DialectChoice(step=options.step_key, own=own),
+            dialect=DialectChoice(keys=keys_of(options), own=own),
         )
     except ImportError as error:
         raise UsageError(str(error)) from error

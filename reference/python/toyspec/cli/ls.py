@@ -13,12 +13,12 @@ from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
-from toyspec.cli.run_tables import STATES, ListedRows, RunRows, RunTable
+from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, sorted_by
+from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
 from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def configure(parser: Parser) -> None:
     forms.add_argument("--csv", action="store_true", help="print CSV; an apostrophe precedes what would be a formula")
     forms.add_argument("--md", action="store_true", help="print a Markdown table, for a pull request")
     add_profile(parser)
-    add_dialect(parser)
+    add_dialect(parser, has_columns=False)
     add_color(parser)
 
 
@@ -139,26 +139,26 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
-    catalog = None if options.catalog is None else _catalog(options)
-    if catalog is not None and not options.json:
-        code = _list_catalog(catalog, options, asked, columns)
-        if code is not None:
-            return code
-    if catalog is None:
-        options.roots = options.roots or list(configuration.roots) or ["."]
-        found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
-    else:
-        found = _of_catalog(catalog, asked, options)
-    met = _met(found, options.where, asked, choice)
+    if options.catalog is not None:
+        try:
+            return _list_catalog(_catalog(options), options, columns)
+        except (CatalogError, ExpressionError) as error:
+            raise UsageError(str(error)) from None
+    options.roots = options.roots or list(configuration.roots) or ["."]
+    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    try:
+        met = _met(found, options, asked, choice)
+    except ExpressionError as error:
+        raise UsageError(str(error)) from None
     met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
-    total = len(met) if catalog is None or len(found) == len(catalog) or options.where else len(catalog)
+    total = len(met)
     met = met[: options.number]
     if options.json:
         _print_json(met, columns)
     elif met:
-        _print(RunTable(RunRows(met, options.roots, columns), columns, left_out=total - len(met)), options)
+        _print(ShownTable(RunRows(met, options.roots, columns), columns, left_out=total - len(met)), options)
     elif options.csv:
-        RunTable(RunRows([], options.roots, columns), columns).print_csv()
+        ShownTable(RunRows([], options.roots, columns), columns).print_csv()
     elif len(found):
         sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
     else:
@@ -166,29 +166,21 @@ def _list(options: Namespace) -> int:
     return _report_errors(found.errors)
 
 
-def _list_catalog(catalog: Catalog, options: Namespace, asked: Sequence[str], columns: Sequence[str]) -> int | None:
-    """Print the runs of a catalog from its columns and return an exit code; None where each run has to be made."""
-    # Imported here: a list of runs does not need them.
-    from toyspec.catalog.run_table import ordering
-    from toyspec.cli.catalog_lists import AskedList, asked_list
+def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
+    """Print the runs of a catalog and return an exit code. Raise CatalogError or ExpressionError."""
+    # Imported here: a list of runs does not need it.
+    from toyspec.catalog.run_table import Choice
 
-    is_column = options.sort not in ORDERS
-    try:
-        if not asked and not options.where:
-            runs = catalog.listed(order=options.sort, reverse=options.reverse, limit=options.number)
-            found: AskedList | None = AskedList(runs, len(catalog))
-        elif options.number is not None and not options.where and not is_column:
-            return None
-        else:
-            order = None if is_column else ordering(options.sort, reverse=options.reverse)
-            found = asked_list(catalog, options, columns, order)
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
-    if found is None:
-        return None
-    manifest, shown = catalog.manifest, len(found.runs.path)
+    choice = Choice(options.where, options.sort, options.reverse, options.number)
+    manifest = catalog.manifest
+    if options.json:
+        _print_json([Fields(run) for run in catalog.chosen(choice)], columns)
+        return _report_errors(manifest.errors)
+    found = catalog.listed(choice, columns)
+    shown = len(found.path)
+    left_out = catalog.count(options.where) - shown if shown == options.number else 0
     if shown or options.csv:
-        _print(RunTable(ListedRows(found.runs, options.roots), columns, left_out=found.number - shown), options)
+        _print(ShownTable(ListedRows(found, options.roots), columns, left_out=left_out), options)
     elif len(catalog):
         sys.stderr.write(f"toyspec ls: none of {len(catalog)} runs meets the conditions\n")
     else:
@@ -196,7 +188,7 @@ def _list_catalog(catalog: Catalog, options: Namespace, asked: Sequence[str], co
     return _report_errors(manifest.errors)
 
 
-def _print(table: RunTable, options: Namespace) -> None:
+def _print(table: ShownTable, options: Namespace) -> None:
     if options.csv:
         table.print_csv()
     elif options.md:
@@ -237,22 +229,12 @@ def _catalog(options: Namespace) -> Catalog:
     return catalog
 
 
-def _of_catalog(catalog: Catalog, asked: Sequence[str], options: Namespace) -> Runs:
-    """Return the runs of the catalog that may be listed."""
-    try:
-        if options.number is not None and not options.where and options.sort in ORDERS:
-            return catalog.runs(order=options.sort, reverse=options.reverse, limit=options.number)
-        if options.json:
-            return catalog.runs()
-        return catalog.runs_with(asked, has_words=any(each.has_words for each in options.where))
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
-
-
-def _met(runs: Runs, filters: Sequence[Expression], asked: Sequence[str], choice: DialectChoice) -> list[Fields]:
-    """Return the fields of the runs that meet all *filters*, in the order of their paths."""
+def _met(runs: Runs, options: Namespace, asked: Sequence[str], choice: DialectChoice) -> list[Fields]:
+    """Return the fields of the runs that meet all filters, in the order of their paths; raise ExpressionError."""
+    filters: Sequence[Expression] = options.where
     counts = any(name in FINDING_FIELDS for name in asked)
     found = [Fields(run, _findings(run, choice) if counts else None) for run in sorted(runs, key=lambda run: run.path)]
+    require_fields([] if options.sort in ORDERS else [options.sort], found, filters)
     return [each for each in found if all(filter_.holds(each.question) for filter_ in filters)] if filters else found
 
 
@@ -314,7 +296,7 @@ def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
 
 def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
     run = fields.run
-    more = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
+    more: dict[str, Any] = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
     return more | {
         "path": encodable(run.path),
         "run_id": run.start.get("run_id"),
@@ -325,6 +307,7 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "read": _read(run),
         "records": run.extent.records,
         "bytes": run.extent.size,
+        **({} if run.as_of is None else {"as_of": run.as_of}),
         "reason": run.reason,
         "first_step": run.first_step,
         "last_step": run.last_step,

@@ -126,7 +126,7 @@ class _Mirrors:
     """The mirrors of one call."""
 
     def __init__(self, mirror: Mirror, over: threading.Event) -> None:
-        from toyspec.mirrors.destination import destination
+        from toyspec.mirrors.services import destination
 
         self._mirror = mirror
         self._over = over

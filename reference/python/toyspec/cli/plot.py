@@ -97,17 +97,17 @@ def run(options: Namespace) -> int:
 def _read(roots: Sequence[str], metrics: frozenset[str], choice: DialectChoice) -> list[tuple[LiveCurves, RunSummary]]:
     """Return the curves and the summary of each run at and below *roots*; raise StreamError."""
     from toyspec.errors import UnknownFormatError
+    from toyspec.generated.runs import TOKEN_COUNTS
     from toyspec.reading.log_detection import usual_names
     from toyspec.runs.listing import streams_below
     from toyspec.view.drawn_curves import read_curves
-    from toyspec.view.token_totals import TOKEN_METRICS
 
     errors, streams = streams_below(roots, usual_names(choice))
     for error in errors:
         raise StreamError(error.path, error.message)
     if not streams:
         raise UnknownFormatError(", ".join(roots), "no run here")
-    wanted = {*metrics, *TOKEN_METRICS}
+    wanted = {*metrics, *TOKEN_COUNTS}
     found = []
     for stream in streams:
         curves, summary = read_curves(

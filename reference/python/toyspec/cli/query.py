@@ -27,8 +27,11 @@ _DEFAULT = "catalog"
 _DESCRIPTION = """\
 Print the answer to SQL, one SELECT of DuckDB, over a catalog of runs. Its table
 runs has a row for each run; values, if it was built with --values, one for each
-value of each metric: path, run, metric, step, time, value. Names with a dot or
-a slash are quoted: "config.lr", "best.val/acc".
+value of each metric: path, run, metric, step, time, value. The table names has
+each name of a setting or metric, and how many runs have it.
+
+A setting or metric is a column of runs, in quotes: "config.lr", "best.val/acc",
+"nan.loss". Those of few runs are columns too, but not in describe runs.
 
 The query reaches no file but those of the catalog, and changes nothing."""
 

@@ -28,7 +28,8 @@ _DESCRIPTION = """\
 Move the fragment that a killed writer left after the last committed line of
 a stream to a side file (events.jsonl.torn-OFFSET). Committed lines stay
 untouched, and no byte is lost. A stream that a writer has open is refused.
-So is a damaged one, since a cut cannot fix it, and the log of another program.
+So is a damaged one, since a cut cannot fix it, and any file whose first record
+does not prove that it is a stream of toyspec.
 
 PATH is a run directory, a stream, or a directory with runs below it. Asks
 before each move unless --yes is given."""

@@ -35,7 +35,7 @@ _CSV_FACTS = ("state", "reason", "last_step", "final_loss", "seconds", "started_
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
 
 
-class Rows(Protocol):
+class TableRows(Protocol):
     """The runs of a table, in the order of its rows."""
 
     is_checked: bool
@@ -53,10 +53,10 @@ class Rows(Protocol):
         """Return the cells of each run for a program."""
 
 
-class RunTable:
+class ShownTable:
     """Rows of runs, with the usual columns and those that were asked for."""
 
-    def __init__(self, rows: Rows, more: Sequence[str] = (), *, left_out: int = 0) -> None:
+    def __init__(self, rows: TableRows, more: Sequence[str] = (), *, left_out: int = 0) -> None:
         """Show *rows*, which have the columns *more* too; *left_out* is the number of runs not shown."""
         self._rows = rows
         self._more = more
@@ -148,7 +148,7 @@ class RunRows:
         values = [fields.value(name) for name in self._more]
         return [
             shown(_relative(run.directory, run.name, self._root)),
-            state + (", sealed" if run.sealed else ""),
+            _marked(state, sealed=run.sealed, as_of=run.as_of),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",
@@ -178,12 +178,12 @@ class ListedRows:
     def columns(self) -> list[list[str]]:
         """See Rows."""
         runs = self._runs
-        states = zip(runs.state, runs.sealed, strict=True)
+        states = zip(runs.state, runs.sealed, runs.as_of, strict=True)
         losses = zip(runs.final_loss, runs.says_final_loss, strict=True)
         more = (["" if value is None else figure(value) for value in values] for values in runs.more.values())
         return [
             _shown(self._names()),
-            [f"{state}, sealed" if sealed else state for state, sealed in states],
+            [_marked(state, sealed=sealed, as_of=as_of) for state, sealed, as_of in states],
             _each(figure, [reason if isinstance(reason, str) else None for reason in runs.reason]),
             _each(figure, runs.last_step),
             # A call for each would take as long as all the rest.
@@ -208,6 +208,11 @@ class ListedRows:
         if all(map(str.startswith, paths, repeat(root))):
             return [path.removeprefix(root) for path in paths]
         return [_relative(path, name or path, root) for path, name in zip(paths, self._runs.name, strict=True)]
+
+
+def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:
+    """Return a state with what a person should know of it."""
+    return state + (", sealed" if sealed else "") + ("" if as_of is None else f", as of byte {as_of:,}")
 
 
 def _shown(names: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated.rules import SEAL_BROKEN
+from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
@@ -46,6 +47,8 @@ _MAX_COLUMNS = 120
 _NAME_CHARS = 40
 # The longest title that is not the name of a metric.
 _TITLE_COLUMNS = len("experiment")
+# Columns of a run, unchanged; its path is that of the stream.
+_FACTS = tuple(name for name in COLUMNS if name not in ("path", "profile"))
 _MAX_LISTED = 12
 
 
@@ -158,16 +161,10 @@ def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]
     counts = _finding_counts(run, choice)
     return {
         "path": "-" if path == STANDARD_INPUT else encodable(run.path),
+        **{name: run.facts[name] for name in _FACTS},
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
-        "state": run.state,
-        "records": run.extent.records,
-        "bytes": run.extent.size,
-        "first_step": run.first_step,
-        "last_step": run.last_step,
-        "final_loss": run.final_loss,
-        "seconds": run.seconds,
-        "started_at": run.started_at,
+        "left_out": {"metrics": run.metrics_left_out, **run.left_out},
         "start": run.start,
         "end": run.end,
         "evals": run.evals,
@@ -203,11 +200,19 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
-    if run.end is not None:
-        yield "end", _listed(run.end, leave_out=("kind", "t", "phase", "step"))
+    # An end without members of its own says no more than the state.
+    end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))
+    if end:
+        yield "end", end
     kinds = sorted(run.kinds.items(), key=lambda item: -item[1])
     named = ", ".join(f"{number} {shortened(kind, _NAME_CHARS)}" for kind, number in kinds[:_MAX_LISTED])
     yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
+    for key, counts in run.missing.items():
+        title, what = ("left out", "values") if key == "left_out" else (key, "records")
+        if counts:
+            named = ", ".join(f"{n} {shortened(name, _NAME_CHARS)}" for name, n in counts.most_common(_MAX_LISTED))
+            more = f" and {len(counts) - _MAX_LISTED} more" if len(counts) > _MAX_LISTED else ""
+            yield title, f"{sum(counts.values())} {what}, as notes of the log count them: {named}{more}"
     yield from _findings(run, choice)
 
 
@@ -246,8 +251,14 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
         if curve.count > 1 and line:
             yield "", line
-    if len(told) > _MAX_LISTED:
-        yield "", f"and {len(told) - _MAX_LISTED} more"
+    more = len(told) - _MAX_LISTED
+    if more > 0:
+        yield (
+            "",
+            f"and {more} more; --json has all"
+            if not run.metrics_left_out
+            else (f"and {more} more in --json, {run.metrics_left_out} beyond the first {len(run.series)} left out"),
+        )
 
 
 def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -301,7 +312,7 @@ def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | 
         **({} if choice.profile is None else profile_options(choice.profile)),
         own_profiles=choice.profiles,
         dialect=choice.name,
-        step_key=choice.step,
+        keys=choice.keys,
         dialects=choice.own,
     )
     report = next(iter(iter_reports([run.path], options=options, on_progress=on_progress)))

@@ -73,7 +73,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="send weights, artifacts and all other files of a run too")
     parser.add_argument("--dry-run", action="store_true", help="send nothing, and say what would be sent")
     parser.add_argument(
-        "--checksum", action="store_true", help="compare every byte with PLACE, not only sizes, times and ends"
+        "--checksum", action="store_true", help="compare every byte with PLACE, not only digests and ends"
     )
     parser.add_argument(
         "--keep-both", action="store_true", help="where PLACE has another run, rename that one, and send this one"
@@ -84,14 +84,14 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Bring the place in step and return an exit code."""
-    from toyspec.sync.run_sync import Settings
+    from toyspec.sync.run_sync import SyncSettings
     from toyspec.sync.syncing import Syncing
 
     if not os.path.isdir(options.runs):
         raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
     if options.watch and options.dry_run:
         raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
-    chosen = Settings(
+    chosen = SyncSettings(
         extent="all" if options.all else "logs",
         thoroughness="all" if options.checksum else "ends",
         on_conflict="keep both" if options.keep_both else "leave",

@@ -16,7 +16,7 @@ from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.trainer import INSTALLATION
 from toyspec.trainer.gates import METRICS, Gate
-from toyspec.trainer.settings import ARCHITECTURE_NAMES, Settings, SettingsError, checked_settings
+from toyspec.trainer.settings import ARCHITECTURE_NAMES, SettingsError, TrainingSettings, checked_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,7 +32,7 @@ RUNS = "runs"
 
 # One thread: the matrices are too small to share, and sums would depend on how many share them.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_DEFAULT = Settings()
+_DEFAULT = TrainingSettings()
 _SETTINGS = ("arch", "steps", "seed", "lr", "eval_every", "sample_every", "checkpoint_every", "gate")
 
 _DESCRIPTION = """\
@@ -158,7 +158,7 @@ def _resume(options: Namespace) -> int:
 
 def _shown(
     directory: str,
-    settings: Settings,
+    settings: TrainingSettings,
     environment: Environment,
     baseline: Baseline | None,
     was: Interrupted | None,
@@ -178,13 +178,13 @@ def _shown(
     return outcome.exit_code
 
 
-def _fact(outcome: Outcome, settings: Settings) -> str:
+def _fact(outcome: Outcome, settings: TrainingSettings) -> str:
     done = outcome.results
     fact = f"{done.step} steps, loss {done.first_loss:.4f} -> {done.loss:.4f}"
     return f"{fact}, {settings.gate} met" if outcome.gate is not None and outcome.gate.passed else fact
 
 
-def _errors(outcome: Outcome, settings: Settings) -> list[str]:
+def _errors(outcome: Outcome, settings: TrainingSettings) -> list[str]:
     found = []
     if outcome.aborted is not None:
         found.append(f"aborted after step {outcome.results.step}: {outcome.aborted}")

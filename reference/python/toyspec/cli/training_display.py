@@ -36,10 +36,10 @@ class Display(Protocol):
 def open_display(stream: TextIO, *, steps: int) -> Display:
     """Return the display for *stream*; *steps* is the number of the last step."""
     terminal = Terminal(stream)
-    return Bar(terminal, steps) if terminal.interactive else Lines(stream)
+    return Bar(terminal, steps) if terminal.interactive else DisplayLines(stream)
 
 
-class Lines:
+class DisplayLines:
     """Writes ``step N: loss=…`` and nothing else. Training goes on if the output is closed."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -34,7 +34,8 @@ class Verdict:
         self._errors += of_file.errors
         self._warnings += of_file.warnings
         self._infos += of_file.infos
-        self._incomplete = self._incomplete or report.state != "complete"
+        is_cut = report.dialect is not None and report.dialect.ended == "no"
+        self._incomplete = self._incomplete or is_cut or report.state != "complete"
         self.output.file(report)
 
     def error(self, error: PathError) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -53,7 +55,8 @@ _PHASES = frozenset(["train", "eval", "decode", "serve"])
 
 def choice_of(read_as: ReadAs) -> DialectChoice:
     """Return the choice of the dialect of *read_as*, which may be one of the user, and of its step."""
-    return DialectChoice(read_as.dialect.name, step=read_as.step, own=(read_as.dialect,))
+    step = () if read_as.step is None else (read_as.step,)
+    return DialectChoice(read_as.dialect.name, own=(msgspec.structs.replace(read_as.dialect, step=step),))
 
 
 def events_of(path: str, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Events:
@@ -106,7 +109,7 @@ class _Import:
         reason = None
         for row in self._rows():
             if isinstance(row, rows.Row):
-                reason = row.end or reason
+                reason = row.end["reason"] if row.end else reason
                 yield from self._of_row(row)
                 continue
             lines = self._lines(row) if isinstance(row, rows.RowBlock) else self._mixed_lines(row)
@@ -123,7 +126,7 @@ class _Import:
         origin, time = None, None
         has_config, has_times = bool(self._read_as.dialect.config), self._read_as.time is not None
         with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
-            own = (row for row in reading if row.attempt == self._attempt)  # type: ignore[attr-defined]
+            own = (row for row in reading if row.attempt == self._attempt)
             row: Any
             for row in islice(own, _FIRST_ROWS):
                 self._config = self._config or row.config or {}

@@ -22,7 +22,7 @@ from toyspec.runs.discovery import is_older_checkpoint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.finding import Parts
+    from toyspec.convert.finding import FileOwners
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
 
@@ -49,7 +49,7 @@ class DialectImporter:
     """Imports one dialect, or any."""
 
     def __init__(
-        self, name: str | None = None, others: Parts | None = None, dialect: DialectChoice | None = None
+        self, name: str | None = None, others: FileOwners | None = None, dialect: DialectChoice | None = None
     ) -> None:
         """Import the dialect *name*; any without. The files of *others* are left out.
 
@@ -95,19 +95,19 @@ class DialectImporter:
 
     def _read_as(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read, in the dialect that the user named if there is one."""
-        return _chosen(path, self._name or "auto", self._choice)
+        return _chosen(path, self._name or self._choice.name, self._choice)
 
     def _recognised(self, path: str) -> ReadAs | None:
         """Return how the file *path* is read if its content is of the dialect."""
         if self._name and not has_text(_head_of(path), self._dialect(self._name)):
             return None
-        found = _chosen(path, "auto", self._choice)
+        found = _chosen(path, "auto" if self._name else self._choice.name, self._choice)
         return found if found is None or self._name in (None, found.dialect.name) else None
 
 
-def _chosen(path: str, name: str, choice: DialectChoice) -> ReadAs | None:
+def _chosen(path: str, name: str | None, choice: DialectChoice) -> ReadAs | None:
     head = _head_of(path)
-    return DialectChoice(name, step=choice.step, own=choice.own).choose(head, path=path) if head else None
+    return DialectChoice(name, keys=choice.keys, own=choice.own).choose(head, path=path) if head else None
 
 
 def _head_of(path: str) -> bytes:
@@ -177,7 +177,7 @@ def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
     files = _parts_of(path) if os.path.isdir(path) else [path]
     if read_as.dialect.restart is not None:
         with read(path, mode="salvage", dialect=choice_of(read_as)) as reading:
-            attempts = max((row.attempt for row in reading), default=1)  # type: ignore[attr-defined]
+            attempts = max((row.attempt for row in reading), default=1)
     for attempt in range(1, attempts + 1):
         yield ForeignRun(
             name=name if attempt == 1 else f"{name}-attempt-{attempt}",

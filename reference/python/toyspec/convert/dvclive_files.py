@@ -25,9 +25,9 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.measures import as_measure, as_setting, is_number
-from toyspec.convert.simple_yaml import parsed, written
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
 from toyspec.convert.timeline import Timeline
+from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened
@@ -48,7 +48,7 @@ FORMAT = Format(
     item="items",
     mapping=(
         Row("row of `plots/metrics/NAME.tsv`", "`scalars`, in the order of steps; its timestamp is `t`"),
-        Row("`params.yaml`", "`config`"),
+        Row("`params.yaml`", "`config`; reading it needs `toyspec[dvclive]`"),
         Row("value of `metrics.json` without a table", "`scalars` without a step"),
         Row("images and other plots", "dropped, one item for each file"),
         Row("`dvc.yaml`", "not read: it describes the plots"),
@@ -161,13 +161,16 @@ def _rows(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | None
 def _config(path: str, ledger: Ledger) -> dict[str, Any]:
     if not os.path.isfile(path):
         return {}
-    config, odd = parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace"))
-    ledger.items += len(config) + len(odd)
+    try:
+        config = parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace"))
+    except ValueError as error:
+        ledger.items += 1
+        ledger.drop(DAMAGED, _PARAMS, str(error))
+        return {}
+    ledger.items += len(config)
     for key, value in config.items():
         config[key] = as_setting(value, f"params: {key}", ledger)
         ledger.done()
-    for line in odd:
-        ledger.drop(NO_PLACE, _PARAMS, line)
     return config
 
 

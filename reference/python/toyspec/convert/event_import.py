@@ -6,13 +6,11 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.event_columns import Columns, parts
 from toyspec.convert.event_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
-from toyspec.convert.event_records import Block, Damage, check, read_blocks
+from toyspec.convert.event_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
 from toyspec.convert.protobuf import MessageError
-from toyspec.convert.scalar_lines import lines_of_scalars, numbers_text
-from toyspec.convert.timeline import LAST_WALL, Timeline, is_wall
+from toyspec.convert.timeline import Timeline, is_wall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +36,7 @@ class EventImport:
         self._reason: str | None = None
         self._place = ""
 
-    def events(self) -> Iterator[dict[str, Any] | bytes]:
+    def events(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start``, the events in the order of the files, and ``run_end`` if the files have an ending."""
         self._timeline = Timeline(self._ledger, _first_wall(self._files))
         yield self._start()
@@ -59,7 +57,7 @@ class EventImport:
             start["group"] = group
         return start
 
-    def _of_file(self, path: str) -> Iterator[dict[str, Any] | bytes]:
+    def _of_file(self, path: str) -> Iterator[dict[str, Any]]:
         with open(path, "rb") as file:
             for block in read_blocks(file):
                 if isinstance(block, Damage):
@@ -72,49 +70,7 @@ class EventImport:
                     yield from self._of_block(block)
                     self._ledger.advance(len(block.data))
 
-    def _of_block(self, block: Block) -> Iterator[dict[str, Any] | bytes]:
-        for part in parts(block):
-            lines = self._lines(part) if isinstance(part, Columns) else None
-            if lines is not None:
-                yield lines
-                continue
-            first = part.first if isinstance(part, Columns) else part.start
-            count = len(part.values) if isinstance(part, Columns) else len(part)
-            yield from self._one_by_one(block.slice(first, first + count))
-
-    def _lines(self, columns: Columns) -> bytes | None:
-        """Return the lines of *columns*; None if one of the times has to be changed."""
-        start = self._timeline.start
-        if start is None:
-            return None
-        times = [wall - start for wall in columns.walls]
-        made = numbers_text(times)
-        if (
-            b"null" in made
-            or times != sorted(times)
-            or times[0] < self._timeline.last
-            or columns.walls[-1] >= LAST_WALL
-        ):
-            return None
-        self._timeline.last = times[-1]
-        count = len(times)
-        self._ledger.items += count
-        values = numbers_text(columns.values)
-        if b"null" in values:
-            self._note_nulls(columns)
-        else:
-            self._ledger.carried += count
-        return lines_of_scalars(made, columns.steps, columns.tags, values)
-
-    def _note_nulls(self, columns: Columns) -> None:
-        for index, value in enumerate(columns.values):
-            if value - value != 0.0:
-                tag = columns.tags[index % len(columns.tags)]
-                place = f"{self._place}: {tag} at step {columns.steps[index]}"
-                self._ledger.changed(NOT_FINITE, place, value, "null")
-            self._ledger.done()
-
-    def _one_by_one(self, block: Block) -> Iterator[dict[str, Any]]:
+    def _of_block(self, block: EventBlock) -> Iterator[dict[str, Any]]:
         payloads = block.payloads()
         bad = set(check(block, payloads))
         for index, payload in enumerate(payloads):
@@ -201,7 +157,7 @@ def _events_of(path: str) -> Iterator[Event]:
     """Yield the events of the file that can be read."""
     with open(path, "rb") as file:
         for block in read_blocks(file):
-            if isinstance(block, Block):
+            if isinstance(block, EventBlock):
                 payloads = block.payloads()
                 bad = set(check(block, payloads))
                 events = (None if index in bad else _decoded(payload) for index, payload in enumerate(payloads))

@@ -9,7 +9,7 @@ import re
 import struct
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from toyspec.convert.crc32c import crc32c, crc32c_of_each, masked
+from toyspec.convert.crc32c import crc32c, masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,19 +36,13 @@ class Damage(NamedTuple):
     fact: str
 
 
-class Block(NamedTuple):
+class EventBlock(NamedTuple):
     """Consecutive bytes of a file that are whole records, not checked yet."""
 
     offset: int
     data: bytes
     starts: list[int]
     """Where each record starts in *data*."""
-
-    def slice(self, first: int, end: int) -> Block:
-        """Return the block of the records from *first* to the one before *end*."""
-        start = self.starts[first]
-        stop = self.starts[end] if end < len(self.starts) else len(self.data)
-        return Block(self.offset + start, self.data[start:stop], [at - start for at in self.starts[first:end]])
 
     def payloads(self) -> list[bytes]:
         """Return the data of each record."""
@@ -65,7 +59,7 @@ def may_begin(head: bytes) -> bool:
     return bool(masked(crc32c(head[: HEADER_BYTES - 4])) == checksum)
 
 
-def read_blocks(file: BinaryIO) -> Iterator[Block | Damage]:
+def read_blocks(file: BinaryIO) -> Iterator[EventBlock | Damage]:
     """Yield the blocks of *file*; their headers are checked, their data is not. Memory does not grow with the file."""
     damage: Damage | None = None
     for part in _parts(file):
@@ -78,20 +72,20 @@ def read_blocks(file: BinaryIO) -> Iterator[Block | Damage]:
         else:
             yield damage
             damage = None
-        if isinstance(part, Block):
+        if isinstance(part, EventBlock):
             yield part
     if damage is not None:
         yield damage
 
 
-def _parts(file: BinaryIO) -> Iterator[Block | Damage]:
+def _parts(file: BinaryIO) -> Iterator[EventBlock | Damage]:
     buffer, offset, wanted = b"", 0, _CHUNK_BYTES
     while True:
         more = file.read(wanted)
         buffer += more
         starts, end = _walk(buffer)
         if starts:
-            yield Block(offset, buffer[:end], starts)
+            yield EventBlock(offset, buffer[:end], starts)
         buffer, offset = buffer[end:], offset + end
         if _header_is_damaged(buffer):
             skipped = _to_next_header(buffer)
@@ -106,14 +100,13 @@ def _parts(file: BinaryIO) -> Iterator[Block | Damage]:
         yield Damage(offset, len(buffer), "the last record is not complete")
 
 
-def check(block: Block, payloads: list[bytes]) -> list[int]:
+def check(block: EventBlock, payloads: list[bytes]) -> list[int]:
     """Return the indexes of the records whose data does not have its check sum."""
     ends = [*block.starts[1:], len(block.data)]
     data = block.data
     stored = [data[end - FOOTER_BYTES : end] for end in ends]
     pack = _CHECKSUM.pack
-    crcs = crc32c_of_each(payloads)
-    return [index for index, crc in enumerate(crcs) if pack(masked(crc)) != stored[index]]
+    return [index for index, payload in enumerate(payloads) if pack(masked(crc32c(payload))) != stored[index]]
 
 
 def record(data: bytes) -> bytes:

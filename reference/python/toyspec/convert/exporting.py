@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.reports import RunConversion
-    from toyspec.convert.watching import Watch
     from toyspec.distributed.crews import Workers
+    from toyspec.watching import Watch
 
 _PARTIAL = ".export-"
 _NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs of other logs"

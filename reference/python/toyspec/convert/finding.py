@@ -31,7 +31,7 @@ def _own_formats(path: str) -> list[str]:
     return [name for name in HOMES if hasattr(load(name), "find_runs") and load(name).recognise(path)]
 
 
-class Parts:
+class FileOwners:
     """The files and directories that runs are made of."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Importable:
 
     def __init__(self, root: str) -> None:
         """Find the runs at *root*, a file or a directory."""
-        self._parts = Parts()
+        self._parts = FileOwners()
         names: list[str] = []
         with suppress(OSError):
             names = _own_formats(root)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from toyspec.convert.finding import Parts, recognised
+from toyspec.convert.finding import FileOwners, recognised
 from toyspec.convert.formats import ANY_LOG, dialect_logs, importer
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from toyspec.convert.formats import ForeignRun
     from toyspec.convert.imported_bundles import PlannedImport
     from toyspec.convert.reports import RunConversion
-    from toyspec.convert.watching import Watch
     from toyspec.distributed.crews import Workers
+    from toyspec.watching import Watch
     from toyspec.writing.event_arguments import Reason
 
 
@@ -50,7 +50,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
     workers: int | Workers = 1,
-    dialect: DialectChoice | None = None,
+    dialect: DialectChoice | str | None = "auto",
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
@@ -60,18 +60,20 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
     the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
     be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it.
-    *dialect* has dialects of the user, which are tried before those that toyspec ships, and the key of the step.
+    *dialect* says how logs of other programs are read: ``"auto"`` recognizes one, None imports none, and a
+    DialectChoice has dialects of the user, which are tried first, and the key of the step.
     Raise ValueError for an unknown *format*, ImportError if it needs a package that is not installed, OSError if *out*
     cannot be written, and WorkersError.
     """
+    choice = DialectChoice.of(dialect)
     if format is not None:
-        importer(format, dialect)
+        importer(format, choice)
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
     with contextlib.ExitStack() as copies:
         for source in [public(os.fspath(source)) for source in sources]:
             is_remote = is_address(source)
-            asked = Asked(format, dialect or DialectChoice())
+            asked = Asked(format, choice)
             found += _find_remote(source, asked, report, copies) if is_remote else _find(source, asked, report)
         total = Total(sum(run.size for _, run in found), watch)
         options = ImportOptions(os.fspath(out), ended, max_examples)
@@ -165,7 +167,7 @@ def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple
     names = [] if asked.format is None else [asked.format]
     own_names = {dialect.name for dialect in asked.dialect.own}
     damaged: list[PathError] = []
-    parts = Parts()
+    parts = FileOwners()
     with _reported(source, report):
         names = names or recognised(source, asked.dialect)
         if not names:
@@ -199,7 +201,7 @@ def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: 
         report.errors.append(PathError(source, str(error)))
 
 
-def _other_logs(source: str, parts: Parts, dialect: DialectChoice) -> Iterator[ForeignRun]:
+def _other_logs(source: str, parts: FileOwners, dialect: DialectChoice) -> Iterator[ForeignRun]:
     """Yield the logs in the directory *source* that are not parts of other runs."""
     logs = dialect_logs().DialectImporter(others=parts, dialect=dialect)
     return iter(logs.find_runs(source) if logs.recognise(source) else ())

@@ -29,7 +29,8 @@ from toyspec.errors import SourceError
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.limits import BINARY32_LIMIT
-from toyspec.runs.metrics_of import LOSS_TAGS, loss_among
+from toyspec.generated.runs import LOSS_NAMES
+from toyspec.runs.metric_names import loss_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,11 +126,11 @@ def _loss_of(run: ExportedRun) -> str:
     """Return the name of the training loss of *run*, as `toyspec show` finds it."""
     names: set[str] = set()
     for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
-        if item.kind == "measure" and item.name in LOSS_TAGS:
+        if item.kind == "measure" and item.name in LOSS_NAMES:
             names.add(item.name)
-            if item.name == LOSS_TAGS[0]:
+            if item.name == LOSS_NAMES[0]:
                 break
-    return loss_among(names) or LOSS_TAGS[0]
+    return loss_among(names) or LOSS_NAMES[0]
 
 
 def _entry(items: list[Item], loss: str, ledger: Ledger) -> bytes | None:
@@ -143,9 +144,9 @@ def _entry(items: list[Item], loss: str, ledger: Ledger) -> bytes | None:
         elif not is_entry:
             ledger.drop(REQUIRED, item.place, item.value)
         else:
-            if item.name == loss != LOSS_TAGS[0]:
-                ledger.changed(RENAMED, item.place, loss, LOSS_TAGS[0])
-            values[LOSS_TAGS[0] if item.name == loss else item.name] = _binary32(item, ledger)
+            if item.name == loss != LOSS_NAMES[0]:
+                ledger.changed(RENAMED, item.place, loss, LOSS_NAMES[0])
+            values[LOSS_NAMES[0] if item.name == loss else item.name] = _binary32(item, ledger)
             ledger.done()
     if not is_entry:
         return None

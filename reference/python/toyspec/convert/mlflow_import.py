@@ -38,7 +38,9 @@ class MlflowImport:
     def events(self) -> Iterator[dict[str, Any] | bytes]:
         """Yield ``run_start``, the metrics in the order of their times, and ``run_end`` if the run has ended."""
         name, status, start, end, group = self._run()
-        first = next(self._rows("SELECT min(timestamp) FROM metrics WHERE run_uuid = ?"), (None,))[0]
+        # One value without a time must not take the times of all others that are before the start.
+        query = "SELECT min(timestamp) FROM metrics WHERE run_uuid = ? AND timestamp > 0"
+        first = next(self._rows(query), (None,))[0]
         walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
         self._timeline = Timeline(self._ledger, min(walls) if walls else None)
         yield self._start(name, group)

@@ -19,38 +19,6 @@ _LARGEST_STEP = 2**53
 _MEMBERS = {"phase": str, "t": float, "step": int, "epoch": float}
 
 
-def numbers_text(numbers: Sequence[float]) -> bytes:
-    """Return *numbers* in canonical form, separated by commas; those that are not finite as null."""
-    return _encode(numbers)[1:-1]
-
-
-def lines_of_scalars(times: bytes, steps: Sequence[int], tags: Sequence[str], values: bytes) -> bytes:
-    """Return one line for each of *times*, *steps* and *values*, in order; the *tags* repeat.
-
-    *times* and *values* come from ``numbers_text``.
-    """
-    count = len(steps)
-    pieces = [b'}}\n{"kind":"scalars","t":'] * (6 * count)
-    pieces[0] = pieces[0][3:]
-    pieces[1::6] = times.split(b",")
-    pieces[2::6] = [b',"step":'] * count
-    _put_steps(pieces, steps, len(tags))
-    names = [b',"values":{' + _encode(tag) + b":" for tag in tags]
-    pieces[4::6] = names * (count // len(tags))
-    pieces[5::6] = values.split(b",")
-    pieces.append(b"}}\n")
-    return b"".join(pieces)
-
-
-def _put_steps(pieces: list[bytes], steps: Sequence[int], period: int) -> None:
-    """Put the text of each step among the *pieces*; most rows have one step, whose text is made once."""
-    first = steps[::period]
-    texts = numbers_text(first).split(b",")
-    for at in range(period):
-        column = steps[at::period]
-        pieces[3 + 6 * at :: 6 * period] = texts if column == first else numbers_text(column).split(b",")
-
-
 def line_of_scalars(t: float, step: int | None, values: dict[str, float | None]) -> bytes:
     """Return the line of one record; *t* and *values* are floats, and finite or None."""
     names = sorted(values)

@@ -30,7 +30,7 @@ from toyspec.convert.wandb_export import (
     WandbExport,
 )
 from toyspec.convert.wandb_import import PART_DROPPED, TEXT_AS_NOTE, WandbImport
-from toyspec.convert.wandb_sessions import RunFiles, is_directory
+from toyspec.convert.wandb_sessions import WandbFiles, is_directory
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     found = [file for _, files in files_below(path, _is_named_so) for file in files] if os.path.isdir(path) else [path]
     if not found:
         raise SourceError(path, "no run files (*.wandb) in the directory or below")
-    files = RunFiles()
+    files = WandbFiles()
     for run in dict.fromkeys(map(files.of, found)):
         yield _run(run)
 

@@ -14,7 +14,7 @@ from toyspec.convert.measures import as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.timeline import Timeline
-from toyspec.convert.wandb_rows import Rows
+from toyspec.convert.wandb_rows import WandbRows
 from toyspec.convert.wandb_sessions import Beginning, merged, plain
 from toyspec.writing.clocks import utc_text
 
@@ -37,7 +37,7 @@ class WandbImport:
         self._paths = paths
         self._ledger = ledger
         self._timeline: Timeline
-        self._rows: Rows
+        self._rows: WandbRows
         self._names: set[str] = set(_FRAMING)
         self._summary: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
@@ -70,7 +70,7 @@ class WandbImport:
         """
         beginnings = [self._beginning(path) for path in self._paths]
         yield self._start(beginnings)
-        self._rows = Rows(self._timeline, self._ledger)
+        self._rows = WandbRows(self._timeline, self._ledger)
         for path, beginning in zip(self._paths, beginnings, strict=True):
             if len(beginnings) > 1:
                 self._session = f"{os.path.basename(os.path.dirname(path))}: "

@@ -29,7 +29,7 @@ _NOT_A_VALUE = object()
 _decode = msgspec.json.Decoder().decode
 
 
-class Run(NamedTuple):
+class RunMessage(NamedTuple):
     """The facts of a run record."""
 
     run_id: str
@@ -181,7 +181,7 @@ def step_of(rest: bytes) -> int | None:
     return said[0].get(1, 0) if said else None
 
 
-def run_of(body: bytes) -> Run:
+def run_of(body: bytes) -> RunMessage:
     """Return what a run record says."""
     parts: dict[int, list[bytes]] = {}
     for number, wire, value in fields(body):
@@ -196,7 +196,7 @@ def run_of(body: bytes) -> Run:
         git = members(parts[21][-1])
         named = {"sha": git.get(2), "remote": git.get(1)}
         facts["git"] = {key: text(item) for key, item in named.items() if isinstance(item, bytes)}
-    return Run(
+    return RunMessage(
         run_id=text(parts.get(1, [b""])[-1]),
         facts=facts,
         others={name: text(parts[number][-1]) for number, name in _RUN_OTHERS.items() if number in parts},
@@ -237,4 +237,13 @@ def definition_of(body: bytes) -> dict[str, str]:
     return made
 
 
-__all__ = ["MessageError", "Run", "definition_of", "kind_and_body", "pairs", "run_of", "short_items", "timestamp"]
+__all__ = [
+    "MessageError",
+    "RunMessage",
+    "definition_of",
+    "kind_and_body",
+    "pairs",
+    "run_of",
+    "short_items",
+    "timestamp",
+]

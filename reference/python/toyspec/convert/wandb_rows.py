@@ -30,7 +30,7 @@ _NUMBERS = frozenset([float, int])
 _decode = msgspec.json.Decoder(list).decode
 
 
-class Rows:
+class WandbRows:
     """Successive rows with the names that were learned last."""
 
     def __init__(self, timeline: Timeline, ledger: Ledger) -> None:

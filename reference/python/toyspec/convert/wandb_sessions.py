@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.convert.losses import Ledger
-    from toyspec.convert.wandb_messages import Run
+    from toyspec.convert.wandb_messages import RunMessage
 
 _DIRECTORY = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", re.ASCII | re.DOTALL)
 # The record of the run is the second one.
@@ -31,7 +31,7 @@ def is_directory(name: str) -> bool:
     return _DIRECTORY.fullmatch(name) is not None
 
 
-class RunFiles:
+class WandbFiles:
     """Finds the run files of a run, which are in directories beside each other."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def _runs_of(files: list[str]) -> list[tuple[str, ...]]:
     return [tuple(found) for found in runs.values()]
 
 
-def _run_of(path: str) -> Run | None:
+def _run_of(path: str) -> RunMessage | None:
     """Return what the first run record of *path* says; None if it has none, or cannot be read."""
     with suppress(OSError), open(path, "rb") as file:
         for record in islice(read_records(file), _FIRST_RECORDS):
@@ -94,7 +94,7 @@ def _run_of(path: str) -> Run | None:
     return None
 
 
-def _start_of(path: str, run: Run | None) -> float:
+def _start_of(path: str, run: RunMessage | None) -> float:
     if run is not None and run.start is not None:
         return run.start
     with suppress(OSError):

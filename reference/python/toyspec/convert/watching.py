@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-Watch = Callable[[int, int], None]
-"""Is called with the bytes that were read so far and in all."""
+if TYPE_CHECKING:
+    from toyspec.watching import Watch
 
 
 class Total:

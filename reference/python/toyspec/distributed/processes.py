@@ -7,6 +7,8 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -25,6 +27,8 @@ OUT_OF_MEMORY = "it took more memory than a worker has"
 _ENDED: tuple[str, Any] = ("ended", None)
 _LEAST_MEMORY = 1 << 30
 _MEMORY_SHARE = 0.75
+# Workers that start may pass one Ctrl-C on more than once; a person who presses it again waits longer.
+_INSISTING_SECONDS = 1.0
 
 
 class Processes(NamedTuple):
@@ -65,18 +69,69 @@ class _Worker:
         self.pipe.close()
 
 
+class _Interrupts:
+    """Ctrl-C while a crew is open: remembered, and given to the program's handler where the crew is called.
+
+    Python's own handler raises KeyboardInterrupt wherever the program is, also in a ``__del__``, which prints it and
+    goes on. Outside the main thread, and where Ctrl-C is ignored, nothing is done.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.reader, self._writer = context.Pipe(duplex=False)
+        """Readable once there was one."""
+        self._seen_at: float | None = None
+        self._before = signal.getsignal(signal.SIGINT)
+        self._is_held = threading.current_thread() is threading.main_thread() and callable(self._before)
+        if self._is_held:
+            signal.signal(signal.SIGINT, self._see)
+
+    def _see(self, *_: object) -> None:
+        now = time.monotonic()
+        if self._seen_at is None:
+            self._seen_at = now
+            self._writer.send_bytes(b"!")
+        elif now - self._seen_at > _INSISTING_SECONDS:
+            # The program is busy elsewhere, for example with a pipe that nothing reads.
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Do what Ctrl-C does in this program: raise KeyboardInterrupt, unless it has a handler of its own."""
+        if callable(self._before):
+            self._before(signal.SIGINT, None)
+
+    def demand_none(self) -> None:
+        """Pass Ctrl-C on if there was one; only once."""
+        if self._seen_at is not None and self.reader.poll():
+            self.reader.recv_bytes()
+            self._pass_on()
+
+    def close(self) -> None:
+        """Let Ctrl-C do again what it did, and pass on one that was not."""
+        if self._is_held:
+            self._is_held = False
+            signal.signal(signal.SIGINT, self._before)
+        if not self.reader.closed:
+            is_owed = self.reader.poll()
+            self.reader.close()
+            self._writer.close()
+            if is_owed:
+                self._pass_on()
+
+
 class ProcessCrew:
     """See Crew. A process starts when there is work for it; one that has ended is replaced."""
 
     def __init__(self, number: int, call: Call, method: Start) -> None:
         self._context = multiprocessing.get_context(method)
+        self._interrupts = _Interrupts(self._context)
         self._call = call
         self.size = number
         self._share = int(_MEMORY_SHARE * _memory() / number)
         self._workers: list[_Worker] = []
 
     def submit(self, key: int, items: list[Any]) -> None:
-        """See Crew."""
+        """See Crew. Raise KeyboardInterrupt after Ctrl-C."""
+        self._interrupts.demand_none()
         idle = next((worker for worker in self._workers if worker.key is None), None)
         if idle is None:
             idle = _Worker(self._context, self._call, self._share)
@@ -86,10 +141,11 @@ class ProcessCrew:
             idle.pipe.send(items)
 
     def finished(self) -> list[Finished]:
-        """See Crew."""
+        """See Crew. Raise KeyboardInterrupt after Ctrl-C."""
         busy = {worker.pipe: worker for worker in self._workers if worker.key is not None}
         ended = {worker.process.sentinel: worker for worker in busy.values()}
-        ready = connection.wait([*busy, *ended])
+        ready = connection.wait([*busy, *ended, self._interrupts.reader])
+        self._interrupts.demand_none()
         chosen = {id(worker): worker for each in ready if (worker := busy.get(each) or ended.get(each))}
         return [self._received(worker) for worker in chosen.values()]
 
@@ -118,6 +174,7 @@ class ProcessCrew:
         for worker in self._workers:
             worker.end()
         self._workers.clear()
+        self._interrupts.close()
 
 
 def _reason(code: int | None) -> str:

@@ -217,9 +217,9 @@ def _sorted_members(value: Any, pointer: str) -> list[tuple[str, Any]]:
 
 def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
     """Return *given* by the text of its keys; raise InvalidEventError if two keys have the same text."""
-    members = {_key(key, pointer): member for key, member in given.items()}
+    members = {key_text(key, pointer): member for key, member in given.items()}
     if len(members) != len(given):
-        texts = [_key(key, pointer) for key in given]
+        texts = [key_text(key, pointer) for key in given]
         twice = next(text for text in texts if texts.count(text) > 1)
         raise InvalidEventError(
             f"{shortened(pointer) or 'the event'} has two keys that are written {shortened(twice)!r}"
@@ -283,7 +283,8 @@ def _built_in(value: Any, pointer: str) -> Any:
         raise _refusal(pointer, "a value that JSON can hold", value, error) from error
 
 
-def _key(key: Any, pointer: str) -> str:
+def key_text(key: Any, pointer: str = "") -> str:
+    """Return the text of a key of any scalar type; raise InvalidEventError for all else."""
     found = scalar(key)
     if type(found) is str:
         return text(found)

@@ -10,6 +10,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import ValidatedLine, decode, validate
@@ -19,13 +21,13 @@ from toyspec.generated import messages, rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.dialects import Dialect
+    from toyspec.format.dialects import Dialect, Place, Values
     from toyspec.format.plain_tables import Found
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
-    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)\s?[=: ]\s?"
-    r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))"
+    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?\s?[=: ]\s?['\"]?"
+    r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
     # What cannot follow a number, where two writes were glued.
     r"((?:\.\d+|[-+]?(?:nan|inf)\b)*)",
     re.ASCII | re.IGNORECASE,
@@ -37,6 +39,20 @@ _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 _MOST_TEXT = 4096
 _LONG_LINE = 1 << 20
 _ABSENT = ("", "NA", "N/A", "None", "null")
+_FIRST_NUMBER = re.compile(
+    r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
+    re.ASCII | re.IGNORECASE,
+)
+_BLANKS = " "
+_COMMENT = b"#"
+MOST_LISTED = 256
+"""A list with more members is data, not metrics."""
+_JSON_GROUP = "json"
+_MEASURES = frozenset([int, float])
+_NUMBER_STARTS = frozenset([*"0123456789+-.", " "])
+_SLASHED_DATE = re.compile(r"^(\d{4})/(\d\d)/(\d\d)(?=[ T])", re.ASCII)
+# Colours of a terminal.
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _PASSED_OVER = ValidatedLine("blank", [], {}, False, None)
 
 
@@ -58,20 +74,26 @@ class RecordForm(Protocol):
 
 def form_of(dialect: Dialect) -> RecordForm:
     """Return the form of *dialect*; one object serves one pass over one file."""
-    if dialect.form.type == "csv":
-        return CsvForm(dialect.form.delimiter)
-    if dialect.form.type == "pattern":
-        return PatternForm(dialect.form.patterns)
-    return JsonForm(dialect.form.prefix.encode(), takes_bare="bare" in dialect.non_finite)
+    form = dialect.form
+    if form.type == "csv":
+        return CsvForm(form.delimiter, columns=form.columns, index=form.index)
+    if form.type == "pattern":
+        return PatternForm(dialect)
+    return JsonForm(form.prefix.encode(), takes_bare="bare" in dialect.non_finite, values=dialect.values)
 
 
 class JsonForm:
-    """A JSON object, alone on its line or behind *prefix*; bare NaN and Infinity are taken if the dialect has them."""
+    """A JSON object, alone on its line or behind *prefix*; bare NaN and Infinity are taken if the dialect has them.
 
-    def __init__(self, prefix: bytes = b"", *, takes_bare: bool = False) -> None:
+    *values* says whether numbers in strings and in lists are numbers.
+    """
+
+    def __init__(self, prefix: bytes = b"", *, takes_bare: bool = False, values: Values | None = None) -> None:
         self._prefix = prefix
         self._takes_bare = takes_bare
         self._tables = JsonTables()
+        self._texts, self._lists = (values.texts, values.lists) if values is not None else (False, False)
+        self._may_hold = frozenset([str] * self._texts + [list] * self._lists + [dict] * (self._texts or self._lists))
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
         """Return the object; None for other output, and for what is not plainly JSON."""
@@ -80,7 +102,23 @@ class JsonForm:
             if start < 0:
                 return None
             data = data[start + len(self._prefix) :]
-        return decode(data) if data else None
+        value = decode(data) if data else None
+        if value is None or self._may_hold.isdisjoint(map(type, value.values())):
+            return value
+        return self._unfolded(value)
+
+    def _unfolded(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return *value* with numbers in place of texts that spell them, and objects in place of lists of numbers."""
+        return {key: self._unfolded_member(member) for key, member in value.items()}
+
+    def _unfolded_member(self, member: Any) -> Any:
+        kind = type(member)
+        if kind is str and self._texts:
+            return _number_in(member)
+        if kind is list and self._lists and 0 < len(member) <= MOST_LISTED:
+            found = {str(at): self._unfolded_member(each) for at, each in enumerate(member)}
+            return found if all(type(each) in _MEASURES for each in found.values()) else member
+        return self._unfolded(member) if kind is dict else member
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
         """Return the result for the line; a line without the prefix is passed over like a blank one."""
@@ -99,25 +137,37 @@ class JsonForm:
                 LineFinding(each.rule, each.offset + start, each.pointer, each.message) for each in verdict.findings
             ]
             verdict = ValidatedLine(verdict.status, moved, verdict.unlisted, verdict.has_carriage_return, verdict.value)
+        if verdict.value is not None and not self._may_hold.isdisjoint(map(type, verdict.value.values())):
+            verdict = msgspec.structs.replace(verdict, value=self._unfolded(verdict.value))
         return verdict
 
     def table(self, lines: Sequence[bytes], at: int) -> Found | None:
         """Return the columns of the lines from *at* on that have the same members."""
-        return None if self._prefix else self._tables.find(lines, at)
+        found = None if self._prefix else self._tables.find(lines, at)
+        if found is not None and self._texts:
+            texts = (column for column in found.columns if type(column[0]) is str)
+            if any(type(_number_in(text)) is not str for column in texts for text in column):
+                return None
+        return found
 
 
 class CsvForm:
     """Rows of cells under the header in the first line. A header that comes again is passed over.
 
-    A column whose name another has is named as pandas names it: ``loss``, then ``loss.1``.
+    Blanks around cells do not count, nor do lines before the header that begin with ``#``; one of these is the header
+    of a table that begins with numbers. A column whose name another has is named as pandas names it: ``loss``, then
+    ``loss.1``. *columns* are the names where the file has no header. A row has its number under the key *index*.
     """
 
-    def __init__(self, delimiter: str) -> None:
+    def __init__(self, delimiter: str, *, columns: Sequence[str] = (), index: str = "") -> None:
         self._delimiter = delimiter
-        self._has_tables = delimiter in {",", "\t"}
+        self._index = index
+        self._rows = 0
+        self._has_tables = delimiter in {",", "\t"} and not index
         self._tables = CellTables(delimiter)
         self._first: list[str] = []
-        self.header: list[str] | None = None
+        self._comment: list[str] = []
+        self.header: list[str] | None = list(columns) or None
         """Names of the columns, each different; None before the first line."""
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
@@ -125,12 +175,29 @@ class CsvForm:
         cells = self._cells(data.removeprefix(_BOM) if first else data)
         if cells is None or not cells:
             return None
-        if self.header is None:
-            self._first, self.header = cells, _different(cells)
+        if self.header is None and not self._takes_header(cells, data):
             return None
-        if len(cells) != len(self.header) or cells == self._first:
+        if self.header is None or len(cells) != len(self.header) or cells == self._first:
             return None
-        return {name: _cell(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
+        row = {name: _cell(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
+        if self._index:
+            row.setdefault(self._index, self._rows)
+            self._rows += 1
+        return row
+
+    def _takes_header(self, cells: list[str], data: bytes) -> bool:
+        """Take the header from *cells*; return whether they are a row under a header that came before."""
+        if data.removeprefix(_BOM).startswith(_COMMENT):
+            self._comment = self._named(data.lstrip(_BOM + _COMMENT + b" "))
+            return False
+        if len(self._comment) == len(cells) and all(map(_is_number, cells)) and not any(map(_is_number, self._comment)):
+            self.header = _different(self._comment)
+            return True
+        self._first, self.header = cells, _different(cells)
+        return False
+
+    def _named(self, data: bytes) -> list[str]:
+        return self._cells(data) or []
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
         """Return why the line is not a row."""
@@ -139,7 +206,7 @@ class CsvForm:
             verdict = validate(data, first=first)
             bad = [finding for finding in verdict.findings if finding.rule != rules.INVALID_JSON]
             return _unreadable(bad or [LineFinding(rules.BAD_FORMAT, 0, "", "the line is not a row of cells")])
-        if not cells or cells == self._first or self.header is None:
+        if not cells or cells == self._first or self.header is None or data.startswith(_COMMENT):
             return _PASSED_OVER
         plural = "s" if len(cells) != 1 else ""
         fact = f"the row has {len(cells)} cell{plural}, the header has {len(self.header)}"
@@ -164,35 +231,73 @@ class CsvForm:
         except UnicodeDecodeError:
             return None
         text = text.rstrip("\r")
+        if self._delimiter == _BLANKS:
+            return text.split()
         if '"' not in text:
-            return text.split(self._delimiter) if text else []
+            return [cell.strip() for cell in text.split(self._delimiter)] if text.strip() else []
         # Imported here: cells with quotes are rare, and start-up time counts.
         import csv
 
         try:
-            return next(csv.reader([text], delimiter=self._delimiter), [])
+            row = next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True), [])
+            return [cell.strip() for cell in row]
         except csv.Error:
             return None
 
 
 class PatternForm:
-    """Text that matches one of *patterns*; other lines are passed over."""
+    """Text that matches one of the patterns of *dialect*; other lines are passed over."""
 
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        self._patterns = [re.compile(pattern) for pattern in patterns]
+    def __init__(self, dialect: Dialect) -> None:
+        form = dialect.form
+        self._patterns = [re.compile(pattern) for pattern in form.patterns]
+        self._separator = form.separator
+        self._json = JsonForm(takes_bare=True, values=dialect.values)
+        self._carry = dict.fromkeys(form.carry)
+        self._place = form.place
+        self._index = form.index
+        self._rows = 0
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
         """Return the named groups of the first pattern that matches; None if none does."""
         if len(data) > _MOST_TEXT:
             return None
-        text = data.decode("utf-8", "replace").rstrip("\r")
+        text = _ESCAPES.sub("", data.decode("utf-8", "replace")).rstrip("\r")
         for pattern in self._patterns:
             match = pattern.search(text)
             if match:
-                groups = {name: _cell(part) for name, part in match.groupdict().items() if part is not None}
-                found = _with_pairs(groups, groups.pop("pairs", None))
-                return _with_pairs(found, found.pop("eval_pairs", None), prefix="eval/")
+                parts = {name: part for name, part in match.groupdict().items() if part is not None}
+                return self._record(parts)
         return None
+
+    def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
+        inner = parts.pop(_JSON_GROUP, None)
+        pairs, eval_pairs = parts.pop("pairs", None), parts.pop("eval_pairs", None)
+        found: dict[str, Any] = {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part)) for name, part in parts.items()}
+        if self._place is not None:
+            self._put_step(found, self._place)
+        for name in self._carry:
+            if name in found:
+                self._carry[name] = found[name]
+            elif self._carry[name] is not None:
+                found[name] = self._carry[name]
+        if inner is not None:
+            members = self._json.read(inner.encode(), first=False)
+            members = members or self._json.validate(inner.encode(), first=False).value
+            if members is None:
+                return None
+            found |= members
+        found = _with_pairs(found, pairs, separator=self._separator)
+        found = _with_pairs(found, eval_pairs, prefix="eval/", separator=self._separator)
+        if self._index:
+            found.setdefault(self._index, self._rows)
+            self._rows += 1
+        return found
+
+    def _put_step(self, found: dict[str, Any], place: Place) -> None:
+        outer, size, inner = (found.get(key) for key in (place.outer, place.size, place.inner))
+        if type(outer) is int and type(size) is int and type(inner) is int:
+            found[place.key] = (outer - place.first) * size + inner
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
         """Return the result for other output: it is passed over."""
@@ -242,7 +347,8 @@ def _key_count(value: Any) -> int:
     while pending:
         each = pending.pop()
         if type(each) is dict:
-            count += len(each)
+            # An object that was a list has no keys in the text; one with such keys is counted too low, which is safe.
+            count += 0 if "0" in each and list(each) == list(map(str, range(len(each)))) else len(each)
             pending.extend(part for part in each.values() if type(part) in (dict, list))
         else:
             pending.extend(part for part in each if type(part) in (dict, list))
@@ -284,17 +390,47 @@ def _with_bare_words(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
 
 def _cell(text: Any) -> Any:
     """Return the number in the text of a cell, or the text."""
-    if _INTEGER.fullmatch(text):
-        return int(text)
     stripped = text.strip()
+    if _INTEGER.fullmatch(stripped):
+        return int(stripped)
     return float(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
-def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "") -> dict[str, Any]:
-    """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own."""
-    pairs = _PAIR.findall(text) if isinstance(text, str) else []
+def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None or not_finite(text) is not None
+
+
+def _number_in(text: str) -> Any:
+    """Return the number that *text* spells; the text itself where it is none, or finite by no means."""
+    return _cell(text) if text[:1] in _NUMBER_STARTS else text
+
+
+def is_number_in_text(value: Any) -> bool:
+    """Return whether *value* is a text that spells a finite number."""
+    return type(value) is str and type(_number_in(value)) is not str
+
+
+def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separator: str = "") -> dict[str, Any]:
+    """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own.
+
+    Where *separator* is not empty, it is between the pairs, and names may have blanks.
+    """
+    pairs: list[tuple[str, str, str]] = []
+    if isinstance(text, str):
+        pairs = _separated(text, separator) if separator else _PAIR.findall(text)
     names = _different([*groups, *(prefix + name for name, _, _ in pairs)])[len(groups) :]
     return groups | {name: _figure(*pair[1:]) for name, pair in zip(names, pairs, strict=True)}
+
+
+def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
+    """Return name and number of each part of *text* between separators that has both."""
+    found = []
+    for part in text.split(separator):
+        place = max(part.rfind(":"), part.rfind("="))
+        name, number = part[:place].strip(), _FIRST_NUMBER.match(part, place + 1)
+        if place > 0 and name and number is not None:
+            found.append((name, number[1], ""))
+    return found
 
 
 def _figure(figure: str, glued: str) -> Any:

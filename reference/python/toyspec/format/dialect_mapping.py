@@ -12,12 +12,12 @@ from toyspec.findings import DialectUse
 from toyspec.format.dialects import Dialect, TimeKey, TimeUnit
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
+from toyspec.format.record_mapping import MILLISECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as StrMapping
 
-TimeOrigin = str
-"""``unix`` for seconds since 1970, ``run`` for seconds since the start of the run."""
+    from toyspec.format.record_mapping import TimeOrigin
 
 _NOT_FINITE_WORDS = {
     word: value
@@ -50,6 +50,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     """True if the user named the dialect or the step."""
     files: int = 1
     """Number of files that the log was in when it was recognized."""
+    notes: tuple[str, ...] = ()
+    """What the user has to know of how it is read."""
 
     @property
     def use(self) -> DialectUse:
@@ -61,6 +63,7 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
             epoch=self.epoch,
             phase=self.phase,
             files=self.files,
+            notes=self.notes,
             choice="named" if self.is_named else "guessed" if self.dialect.rank == "guess" else "recognized",
         )
 
@@ -172,7 +175,7 @@ def time_of(value: Any, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
     if unit == "unix-seconds":
         return float(seconds), "unix"
     if unit == "unix-milliseconds":
-        return seconds / 1000, "unix"
+        return seconds / MILLISECONDS, "unix"
     if unit in ("unix", "any") and seconds >= _UNIX_SECONDS[0]:
         scale = next((scale for limit, scale in _SCALES if seconds < limit), None)
         return None if scale is None else (seconds * scale, "unix")

@@ -9,9 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 Rank = Literal["program", "shape", "guess"]
-FormType = Literal["lines", "prefixed", "document", "csv", "pattern"]
+FormType = Literal["lines", "prefixed", "document", "objects", "lists", "csv", "pattern"]
 TimeUnit = Literal["unix", "unix-seconds", "unix-milliseconds", "run-seconds", "run-clock", "date-time", "any"]
 NonFinite = Literal["bare", "text", "null"]
+
+DOCUMENTS = frozenset(["document", "objects", "lists"])
+"""The forms whose records are not lines."""
 
 STEP_NAMES = ("step", "time", "epoch", "phase")
 """The parts of a record that a key can be named for."""
@@ -29,6 +32,16 @@ class Source(_Part, frozen=True, kw_only=True):
     where: str = ""
 
 
+class Place(_Part, frozen=True, kw_only=True):
+    """How a step is made of an epoch and a place in it."""
+
+    key: str
+    outer: str
+    size: str
+    inner: str
+    first: int
+
+
 class Form(_Part, frozen=True, kw_only=True):
     """How the records lie in the file."""
 
@@ -36,7 +49,20 @@ class Form(_Part, frozen=True, kw_only=True):
     prefix: str = ""
     rows: str = ""
     delimiter: str = ","
+    columns: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    separator: str = ""
+    carry: tuple[str, ...] = ()
+    index: str = ""
+    place: Place | None = None
+
+    @property
+    def is_by_lines(self) -> bool:
+        """True if each line is read without the lines before it, the header excepted.
+
+        False for documents, where a group is carried on to later lines, and where rows are numbered.
+        """
+        return self.type not in DOCUMENTS and not self.carry and not self.index
 
 
 class Marks(_Part, frozen=True, kw_only=True):
@@ -63,6 +89,16 @@ class Values(_Part, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = msgspec.field(name="except", default=())
     name: str = ""
     value: str = ""
+    names: tuple[str, ...] = ()
+    texts: bool = False
+    lists: bool = False
+
+
+class Long(_Part, frozen=True, kw_only=True):
+    """The keys of a metric's name and value, where there is a choice."""
+
+    name: tuple[str, ...]
+    value: tuple[str, ...]
 
 
 class Restart(_Part, frozen=True, kw_only=True):
@@ -108,6 +144,7 @@ class Dialect(_Part, frozen=True, kw_only=True):
     epoch: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
     values: Values = Values()
+    long: Long | None = None
     skip: str = ""
     config: str = ""
     config_except: tuple[str, ...] = ()
@@ -118,8 +155,30 @@ class Dialect(_Part, frozen=True, kw_only=True):
     define: Define | None = None
     non_finite: tuple[NonFinite, ...] = ()
     steps: Literal["increase", "any"] = "any"
+    planned: tuple[str, ...] = ()
     restart: Restart | None = None
     loses: str = ""
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys that the user named; None and an empty tuple for those that are found out."""
+
+    step: str | None = None
+    time: str | None = None
+    metric: str | None = None
+    """Key of a metric's name, where a record has one metric."""
+    value: str | None = None
+    """Key of its value."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a table without a header."""
+
+    @property
+    def named(self) -> list[str]:
+        """The keys that a record must have."""
+        return [key for key in (self.step, self.time, self.metric, self.value) if key is not None]
+
+
+NO_KEYS = Keys()
 
 
 def dialect_of(document: Any) -> Dialect:

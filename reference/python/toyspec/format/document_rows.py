@@ -1,4 +1,4 @@
-"""Cuts the objects of an array out of one JSON document, in pieces of any size.
+"""Cuts the objects of an array out of one JSON document, or the objects of a file, in pieces of any size.
 
 The interface is that of ``LineSplitter``: an object takes the place of a line. Nothing else of the document is checked;
 what lies between the objects is committed with the next one.
@@ -6,28 +6,42 @@ what lies between the objects is committed with the next one.
 
 from __future__ import annotations
 
+import json
 import re
+from typing import TYPE_CHECKING, Any
 
+from toyspec.format.flattening import flattened
 from toyspec.format.lines import Line
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import HEAD_BYTES, Fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.format.dialects import Dialect
 
 # A string, or a character that changes the depth. A string that does not end yet matches to the end of the input.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
 _STRING_END = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 _LONG_STRING = 1 << 12
+_MEMBER = re.compile(rb"\s*:\s*(\d{1,18})\s*[,\s]")
 
 
 class DocumentCutter:
     """Yields each object of the array under *key*, or of the array that the document is if *key* is empty.
 
-    An object longer than *max_line_bytes* is counted, not kept: memory is bounded for any input.
+    With None, it yields each object that is not in another one. *beside* are keys of numbers next to the array. An
+    object longer than *max_line_bytes* is counted, not kept: memory is bounded for any input.
     """
 
-    def __init__(self, key: str, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(self, key: str | None, *, max_line_bytes: int = MAX_LINE_BYTES, beside: tuple[str, ...] = ()) -> None:
         self.max_line_bytes = max_line_bytes
-        self._key = key.encode()
-        self._level = 2 if key else 1
+        self._key = (key or "").encode()
+        self._level = 0 if key is None else 2 if key else 1
+        self._beside = {name.encode(): name for name in beside} if key else {}
+        self._between = b""
+        self.numbers: dict[str, int] = {}
+        """The integers under the keys beside the array so far."""
         self._buffer = b""
         self._offset = 0
         self._number = 1
@@ -118,11 +132,14 @@ class DocumentCutter:
 
     def _take(self, token: re.Match[bytes], found: list[Line]) -> None:
         text = token[0]
+        if self._between:
+            self._take_number()
         if text in (b"{", b"["):
             if self._start is None and self._depth == 1 and self._level == 2:
                 self._is_inside = text == b"[" and self._last == self._key
             if text == b"{" and self._is_inside and self._depth == self._level and self._start is None:
                 self._start = (self._number, self._offset + token.start())
+                self._is_closed = False
                 self._kept, self._length = bytearray(), 0
             self._depth += 1
             self._keep(text)
@@ -131,7 +148,8 @@ class DocumentCutter:
             self._keep(text)
             if self._start is not None and self._depth == self._level:
                 found.append(self._commit())
-            self._is_closed = self._is_closed or self._depth <= 0
+            # After one object of a file, another may come.
+            self._is_closed = self._depth <= 0 if self._level == 0 else self._is_closed or self._depth <= 0
             self._is_inside = self._is_inside and self._depth >= self._level
         else:
             self._last = text[1:-1]
@@ -155,9 +173,84 @@ class DocumentCutter:
         if part:
             self._number += part.count(b"\n")
             self._keep(part)
+            if self._depth == 1 and self._last in self._beside and len(self._between) < _LONG_STRING:
+                self._between += part
+
+    def _take_number(self) -> None:
+        match = _MEMBER.match(self._between)
+        if match is not None:
+            self.numbers[self._beside[self._last]] = int(match[1])
+        self._between = b""
 
     def _keep(self, part: bytes) -> None:
         if self._start is not None:
             self._length += len(part)
             if self._length <= self.max_line_bytes or len(self._kept) < HEAD_BYTES:
                 self._kept += part[: self.max_line_bytes + HEAD_BYTES]
+
+
+class ListsCutter(DocumentCutter):
+    """Yields an object for each place in the lists of the one object that a document is.
+
+    The lists may be in inner objects, whose keys and a slash are before theirs. Other members are in no object, nor are
+    lists of objects and lists. Each object has its place under the key *index*, unless a list has that name.
+
+    With *series*, the names of two lists, each inner object that has both is a series: an object for each place has its
+    name, the ``step`` and the ``value``.
+    """
+
+    def __init__(self, index: str, *, series: tuple[str, ...] = (), max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        super().__init__(None, max_line_bytes=max_line_bytes)
+        self._index = index
+        self._series = series
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """Return the objects of the document once *chunk* completes it."""
+        return [line for whole in super().feed(chunk) for line in self._lines(whole)]
+
+    def _lines(self, whole: Line) -> list[Line]:
+        document = None if whole.data is None else decode_lenient(whole.data)
+        if document is None:
+            return [whole]
+        lists = {
+            name: member
+            for name, member in flattened(document).items()
+            if type(member) is list and member and not {dict, list} & set(map(type, member))
+        }
+        records = self._long(lists) if self._series else self._wide(lists)
+        dumped = (json.dumps(record, separators=(",", ":")).encode() for record in records)
+        return [Line(whole.number, whole.offset, whole.length, data, b"") for data in dumped]
+
+    def _long(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        steps, values = (f"/{name}" for name in self._series[:2])
+        for name, places in lists.items():
+            series = name.removesuffix(steps)
+            found = lists.get(series + values)
+            if series != name and found is not None:
+                for step, value in zip(places, found, strict=False):
+                    yield {"name": series, "step": step, "value": value}
+
+    def _wide(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        for place in range(max(map(len, lists.values()), default=0)):
+            members = {self._index: place} if self._index and self._index not in lists else {}
+            members |= {name: member[place] for name, member in lists.items() if place < len(member)}
+            yield members
+
+
+def decode_lenient(data: bytes) -> dict[str, Any] | None:
+    """Return the object in *data*, which may have bare words for numbers that are not finite; None without one."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def cutter_of(dialect: Dialect, *, max_line_bytes: int = MAX_LINE_BYTES) -> DocumentCutter | None:
+    """Return the cutter of a file of *dialect*; None where its records are lines."""
+    form = dialect.form
+    if form.type == "document":
+        return DocumentCutter(form.rows, max_line_bytes=max_line_bytes, beside=dialect.planned)
+    if form.type == "lists":
+        return ListsCutter(form.index, series=form.columns, max_line_bytes=max_line_bytes)
+    return DocumentCutter(None, max_line_bytes=max_line_bytes) if form.type == "objects" else None

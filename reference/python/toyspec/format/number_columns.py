@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 
 from toyspec.format.line_validation import decode, holds_long_number
+from toyspec.format.record_mapping import MILLISECONDS
 from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import FIELDS
 
@@ -30,7 +31,6 @@ Kind = Literal["step", "entry"]
 _PLACES = ("t", "wall_time_ms", "step", "epoch", "layer", "head", "token_id")
 _PHASES = frozenset(["train", "eval", "decode", "serve"])
 _MOST_METRICS = 256
-_MILLISECONDS = 1000.0
 _Step = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 _Time = Annotated[float, msgspec.Meta(ge=0)]
 _NAN = float("nan")
@@ -118,7 +118,7 @@ def _piece(shape: _Shape, found: list[Any], lines: list[bytes]) -> Piece:
     steps = array("q", map(shape.step, found))
     times = array("d", map(shape.time, found))
     if shape.kind == "entry":
-        times = array("d", [time / _MILLISECONDS for time in times])
+        times = array("d", [time / MILLISECONDS for time in times])
     return Piece(
         bytes=size,
         lines=len(found),

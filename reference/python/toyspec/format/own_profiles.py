@@ -15,6 +15,7 @@ import msgspec
 
 from toyspec.errors import ProfileError
 from toyspec.format import profiles
+from toyspec.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.generated.fields import DATE_TIMES, FIELDS, REQUIRED
 from toyspec.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
 from toyspec.generated.streams import STREAMS
@@ -260,6 +261,29 @@ def _enter(profile: OwnProfile, stream: Schema) -> None:
     if name not in PROFILES[INTEGER_AS_FLOAT]:
         PROFILES[INTEGER_AS_FLOAT].append(name)
     profiles.enter_tag(name, profile.tag)
+    enter_mapping(name, _mapping(profile, stream))
+
+
+def _mapping(profile: OwnProfile, stream: Schema) -> RecordMapping:
+    """Return where the records have what the records of any log have."""
+    view, last = profile.view, stream.get("complete", {}).get("last")
+    others = KindMapping(values="tree", names="shared")
+    kinds = {} if view.start is None else {view.start: KindMapping(values="tree", names="shared", role="start")}
+    if last is not None:
+        kinds[last] = KindMapping(values="tree", names="shared", role="end")
+    places = frozenset(key for key in (view.step, view.time, profile.tag) if key is not None)
+    return RecordMapping(
+        step=None if view.step is None else StepKey(view.step, "any"),
+        time=None if view.time is None else TimeKey(view.time, "seconds"),
+        epoch=None,
+        phase=None,
+        places=places,
+        kinds=kinds,
+        others=others,
+        tag=profile.tag,
+        goals=view.goals,
+        shared=view.shared,
+    )
 
 
 def field_types(schema: Schema) -> dict[str, Any]:

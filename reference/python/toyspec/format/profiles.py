@@ -85,5 +85,6 @@ def record_kind(value: Mapping[str, Any], profile: Profile | None) -> str | None
 
 def closing_kind(profile: Profile | None) -> str | None:
     """Return the kind of the last record in a complete stream; None if it may be of any kind."""
-    last: str | None = STREAMS[profile].get("complete", {}).get("last") if profile is not None else None
+    # A catalog has runs of users' profiles that are not loaded.
+    last: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("last")
     return last

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
+import msgspec
+
+from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of, is_number_in_text
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
-from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.dialects import DOCUMENTS, NO_KEYS, TimeKey
+from toyspec.format.document_rows import cutter_of
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
 from toyspec.format.lines import first_lines
@@ -17,12 +20,29 @@ from toyspec.format.lines import first_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from toyspec.format.dialects import Dialect, TimeKey
+    from toyspec.format.dialects import Dialect, Keys
 
 _RANKS = ("program", "shape", "guess")
 _SAMPLE = 50
 # A longer first line may have NUL bytes after these.
 _FIRST_LINE_BYTES = 256
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+_DIGIT = re.compile(rb"\s*[\"']?[-+]?\.?\d", re.ASCII)
+_BETWEEN_WORDS = re.compile(r"[^a-z0-9]+", re.ASCII)
+_SHOWN_KEYS = 3
+_HEADER_BYTES = 1 << 13
+_HEADER_LINES = 4
+_JSON_LINES = frozenset(["lines", "prefixed"])
+_OBJECT = re.compile(rb"\{[ \t]*\"")
+# Records of tables and of JSON Lines begin near the start of a file.
+_MOST_LINES = 500
+_FROM_THE_START = ("lines", "csv")
+# In the names of all steps that dialects know, and in what other dialects are known by.
+_STEP_WORDS = (
+    *(b"step", b"iter", b"epoch", b"episode", b"update", b"tick", b"round", b"generation", b"batch", b"interacts"),
+    *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
+)
+_VALUES = ("value", "val", "metric_value", "metricValue", "scalar")
 
 
 def has_text(head: bytes, dialect: Dialect) -> bool:
@@ -31,47 +51,185 @@ def has_text(head: bytes, dialect: Dialect) -> bool:
     return not text or _pattern(text).search(head) is not None
 
 
-def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", step: str | None = None) -> ReadAs | None:
+def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys: Keys = NO_KEYS) -> ReadAs | None:
     """Return how to read the file that begins with *head*; None if it is of none of *dialects*.
 
-    *name* is the file's name, which decides between dialects of one rank. *step* is the key of the step if the user
-    named it.
+    *name* is the file's name, which decides between dialects of one rank. *keys* are those that the user named; a
+    dialect whose records lack them does not fit.
     """
     # A power loss leaves NUL bytes in a log, but its first line was on the disk long before.
     if not head.strip() or b"\0" in head[:_FIRST_LINE_BYTES].partition(b"\n")[0]:
         return None
     samples: dict[Any, list[dict[str, Any]]] = {}
-    for dialect in sorted(dialects, key=lambda each: (_RANKS.index(each.rank), not _is_named(each, name))):
+    opening = head.lstrip(_SPACE)[:1]
+    has_object = _OBJECT.search(head) is not None
+    for dialect in _ordered(dialects, name):
+        kind = dialect.form.type
+        if (kind in DOCUMENTS and opening not in (b"{", b"[")) or (kind in _JSON_LINES and not has_object):
+            continue
+        if kind == "csv" and keys == NO_KEYS and not _may_have_header(head, dialect):
+            continue
         if not has_text(head, dialect):
             continue
-        kind = dialect.form, dialect.non_finite
-        if kind not in samples:
-            samples[kind] = _sample(head, dialect)
-        rows = samples[kind]
-        if _fits(dialect, rows, step):
-            return read_as(dialect, rows, step=step)
+        if keys.columns:
+            dialect = with_columns(dialect, keys.columns)  # noqa: PLW2901 - the user has named a part of it
+        how = dialect.form, dialect.non_finite, dialect.values.texts, dialect.values.lists
+        if how not in samples:
+            samples[how] = _sample(head, dialect)
+        rows = samples[how]
+        if _fits(dialect, rows, keys):
+            return read_as(dialect, rows, keys=keys, head=head)
     return None
 
 
 def read_as(
-    dialect: Dialect, rows: Sequence[dict[str, Any]], *, step: str | None = None, named: bool = False
+    dialect: Dialect, rows: Sequence[dict[str, Any]], *, keys: Keys = NO_KEYS, named: bool = False, head: bytes = b""
 ) -> ReadAs:
-    """Return how to read a file of *dialect* whose first records are *rows*, flattened.
+    """Return how to read a file of *dialect* whose first records are *rows*, flattened; it begins with *head*.
 
-    *step* is the key of the step if the user named it. *named* means that the user named the dialect.
+    *keys* are those that the user named. *named* means that the user named the dialect.
     """
-    chosen = step or _first(dialect.step, rows) or (dialect.step[0] if dialect.rank == "program" else None)
-    times = [key for key in dialect.time if any(_is_time(row, key) for row in rows)]
-    epoch = next((key for key in dialect.epoch if key != chosen and any(key in row for row in rows)), None)
-    phase = next((key for key in dialect.phase if any(isinstance(row.get(key), str) for row in rows)), None)
+    is_exact = dialect.rank == "program"
+    chosen = keys.step or _first(dialect.step, rows, is_exact=is_exact)
+    chosen = chosen or (dialect.step[0] if is_exact and dialect.step else None)
+    times = [TimeKey(key=keys.time)] if keys.time else _times(dialect.time, rows, is_exact=is_exact)
+    present = list(dict.fromkeys(key for row in rows for key in row))
+    texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
+    epochs = [key for key in dialect.epoch if (key if is_exact else _found(key, present)) is not None]
+    named_epochs = [key if is_exact else _found(key, present) for key in epochs]
+    epoch = next((key for key in named_epochs if key in present and key != chosen), None)
+    phases = [key if is_exact else _found(key, present) for key in dialect.phase]
+    phase = next((key for key in phases if key in texts), None)
+    dialect = _pivoted(dialect, rows, keys) or dialect
+    if keys.time:
+        dialect = msgspec.structs.replace(dialect, time=tuple(times))
     return ReadAs(
         dialect=dialect,
         step=chosen,
         time=times[0] if times else None,
         epoch=epoch,
-        phase=phase,
-        is_named=named or step is not None,
+        phase=phase if phase not in (dialect.values.name, *dialect.values.names) else None,
+        is_named=named or keys != NO_KEYS,
+        notes=_notes(dialect, head),
     )
+
+
+def with_columns(dialect: Dialect, columns: tuple[str, ...]) -> Dialect:
+    """Return *dialect* for a table without a header, if it is one of tables."""
+    if dialect.form.type != "csv":
+        return dialect
+    return msgspec.structs.replace(dialect, form=msgspec.structs.replace(dialect.form, columns=columns))
+
+
+def has_step_word(head: bytes) -> bool:
+    """Return whether *head* has a part of a name that steps have; without one, no dialect is recognized by its keys."""
+    plain = head.lower()
+    return any(word in plain for word in _STEP_WORDS)
+
+
+def _ordered(dialects: Sequence[Dialect], name: str) -> list[Dialect]:
+    """Return *dialects* in the order in which they are tried for a file of *name*."""
+    # Most searches are for the same dialects, and few files have one of their names.
+    if _ORDERS and _ORDERS[0][0] == list(dialects):
+        _, ordered, patterns = _ORDERS[0]
+    else:
+        ordered = sorted(dialects, key=lambda each: _order(each, ""))
+        patterns = [pattern for each in dialects for pattern in each.files]
+        _ORDERS[:] = [(list(dialects), ordered, patterns)]
+    return (
+        sorted(ordered, key=lambda each: _order(each, name)) if name and _fits_name(name, tuple(patterns)) else ordered
+    )
+
+
+_ORDERS: list[tuple[list[Dialect], list[Dialect], list[str]]] = []
+
+
+def _may_have_header(head: bytes, dialect: Dialect) -> bool:
+    """Return whether the first lines of *head* may be a header of *dialect* and a row of numbers.
+
+    A header alone may be one.
+    """
+    if dialect.form.columns:
+        return True
+    lines = [line for line in head[:_HEADER_BYTES].split(b"\n", _HEADER_LINES)[:_HEADER_LINES] if line.strip()]
+    delimiter = None if dialect.form.delimiter == " " else dialect.form.delimiter.encode()
+    rows = [line.split(delimiter) for line in lines]
+    if len(rows) > 1 and not any(_DIGIT.match(cell) for row in rows[1:] for cell in row):
+        return False
+    return dialect.rank == "program" or any(_is_header(row, dialect.recognize.any) for row in rows)
+
+
+def _is_header(row: Sequence[bytes], names: tuple[str, ...]) -> bool:
+    plain = {_plain(cell.decode("utf-8", "replace")) for cell in row}
+    ends = {_plain(cell.decode("utf-8", "replace").rpartition("/")[2]) for cell in row}
+    return not names or not {_plain(name) for name in names}.isdisjoint(plain | ends)
+
+
+def _order(dialect: Dialect, name: str) -> tuple[int, bool, bool]:
+    return _RANKS.index(dialect.rank), dialect.long is None, not _is_named(dialect, name)
+
+
+def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Dialect | None:
+    """Return *dialect* with the keys of the metric's name and value that *rows* have; None if they have none."""
+    long = dialect.long
+    names = (keys.metric,) if keys.metric else long.name if long is not None else ()
+    values = (keys.value,) if keys.value else long.value if long is not None else _VALUES if keys.metric else ()
+    if keys.value and not keys.metric:
+        # The one metric that the user wants.
+        exclude = tuple({key for row in rows for key in row} - {keys.value})
+        return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, exclude=exclude))
+    present = list(dict.fromkeys(key for row in rows for key in row))
+    name = next((key for each in names if (key := _found(each, present)) and _mostly(rows, key, str)), None)
+    value = next((key for each in values if (key := _found(each, present)) and _is_measured(rows, key)), None)
+    if name is None or value is None or name == value:
+        return None
+    return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, name=name, value=value))
+
+
+def _is_long(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
+    """Return whether *rows* have one metric each: several names occur, or there is no other number."""
+    names = {row.get(dialect.values.name) for row in rows}
+    own = {step, dialect.values.value, *(key.key for key in dialect.time), *dialect.epoch}
+    others = {key for row in rows for key, value in row.items() if key not in own and number(value) is not None}
+    return len(names) > 1 or not others
+
+
+def _mostly(rows: Sequence[dict[str, Any]], key: str, kind: type) -> bool:
+    return 2 * sum(isinstance(row.get(key), kind) for row in rows) >= len(rows)
+
+
+def _is_measured(rows: Sequence[dict[str, Any]], key: str) -> bool:
+    found = [row[key] for row in rows if key in row]
+    numbers = [value for value in found if number(value) is not None or _is_word(value)]
+    return bool(numbers) and 2 * len(numbers) >= len(rows)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and not_finite(value) is not None
+
+
+def keys_in(head: bytes, dialects: Iterable[Dialect]) -> list[str]:
+    """Return the keys of the records in *head*, as the one of *dialects* reads them that finds the most."""
+    found: list[str] = []
+    for dialect in dialects:
+        if dialect.form.type != "pattern" and has_text(head, dialect):
+            found = max(found, list(dict.fromkeys(key for row in _sample(head, dialect) for key in row)), key=len)
+    return found
+
+
+def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
+    """Return what the user has to know of how the file that begins with *head* is read."""
+    values = dialect.values
+    notes = []
+    if values.name and dialect.long is not None:
+        notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
+    if values.texts and dialect.form.type != "pattern":
+        plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
+        rows = _sample(head, plain)
+        keys = dict.fromkeys(key for row in rows for key, value in row.items() if is_number_in_text(value))
+        listed = ", ".join([*list(keys)[:_SHOWN_KEYS], *["…"] * (len(keys) > _SHOWN_KEYS)])
+        notes += [f"numbers in strings are read as numbers: {listed}"] if keys else []
+    return tuple(notes)
 
 
 def sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
@@ -85,11 +243,15 @@ def file_fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
-    is_document = dialect.form.type == "document"
+    cutter = cutter_of(dialect)
     form = form_of(dialect)
     is_json = isinstance(form, JsonForm)
     rows: list[dict[str, Any]] = []
-    for line in DocumentCutter(dialect.form.rows).feed(head) if is_document else first_lines(head):
+    count = 0
+    for line in cutter.feed(head) if cutter is not None else first_lines(head):
+        count += 1
+        if count > _MOST_LINES and dialect.form.type in _FROM_THE_START:
+            break
         # To find out what is wrong with a line takes long, and most lines of other files hold no object.
         if line.data is None or (is_json and b"{" not in line.data):
             continue
@@ -101,50 +263,92 @@ def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
             rows.append(dict(flattened(value)))
             if len(rows) == _SAMPLE:
                 break
-    if isinstance(form, CsvForm) and not rows and form.header is not None:
+    if isinstance(form, CsvForm) and not rows and form.header is not None and count == 1:
         # A header alone: its names say what the file will be.
         rows.append(dict.fromkeys(form.header, 0))
     return rows
 
 
-def _fits(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
+def _fits(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> bool:
+    if any(not any(key in row for row in rows) for key in keys.named):
+        return False
     marks = dialect.recognize
-    # The text may be in lines without metrics, which some programs print first.
-    if dialect.form.type == "pattern" and dialect.rank == "program" and marks.text:
+    is_program = dialect.rank == "program"
+    # The text may be in lines without metrics, which some programs print first, or in a large document.
+    if is_program and marks.text and (dialect.form.type == "pattern" or (dialect.form.type in DOCUMENTS and not rows)):
         return True
-    if not any(_has_marks(dialect, row) for row in rows) or any(key in row for row in rows for key in marks.absent):
+    # What the user named is proof enough of a log that many programs may have written.
+    is_free = keys != NO_KEYS and (dialect.rank == "guess" or (dialect.long is not None and keys.metric is not None))
+    is_marked = is_free or any(_has_marks(dialect, row) for row in rows)
+    if not is_marked or any(key in row for row in rows for key in marks.absent):
         return False
-    if dialect.form.type == "pattern":
-        return bool(rows)
-    key = step or _first(dialect.step, rows)
-    if dialect.rank == "program":
-        return bool(marks.text or marks.keys or marks.any)
-    if key is None:
-        return False
-    stepped = [row for row in rows if number(row.get(key)) is not None]
-    measured = any(_has_metric(row, key) for row in stepped)
-    return measured and 2 * len(stepped) >= len(rows)
+    if keys == NO_KEYS and (is_program or dialect.form.type == "pattern"):
+        return dialect.form.type == "pattern" or bool(marks.text or marks.keys or marks.any or marks.equals)
+    return _is_measured_log(dialect, rows, keys)
+
+
+def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> bool:
+    """Return whether most of *rows* have a step, and some of these a metric; the user's *keys* may stand for a step."""
+    step = keys.step or _first(dialect.step, rows, is_exact=False)
+    if dialect.long is not None or keys.metric:
+        pivoted = _pivoted(dialect, rows, keys)
+        if pivoted is None or not (keys.metric or _is_long(pivoted, rows, step)):
+            return False
+    if step is None:
+        return keys != NO_KEYS and any(_has_metric(row, "") for row in rows)
+    stepped = [row for row in rows if number(row.get(step)) is not None]
+    return 2 * len(stepped) >= len(rows) and any(_has_metric(row, step) for row in stepped)
 
 
 def _has_marks(dialect: Dialect, row: dict[str, Any]) -> bool:
     marks = dialect.recognize
+    is_exact = dialect.rank == "program"
     return (
         all(key in row for key in marks.keys)
-        and (not marks.any or any(key in row for key in marks.any))
+        and (not marks.any or any((key in row) if is_exact else _found(key, row) for key in marks.any))
         and all(row.get(key) == value for key, value in marks.equals.items())
     )
 
 
 def _has_metric(row: dict[str, Any], step: str) -> bool:
-    return any(
-        number(value) is not None or (isinstance(value, str) and not_finite(value) is not None)
-        for key, value in row.items()
-        if key != step
-    )
+    return any(number(value) is not None or _is_word(value) for key, value in row.items() if key != step)
 
 
-def _first(keys: Iterable[str], rows: Sequence[dict[str, Any]]) -> str | None:
-    return next((key for key in keys if any(number(row.get(key)) is not None for row in rows)), None)
+def _first(keys: Iterable[str], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> str | None:
+    """Return the first of *keys* under which *rows* have numbers, as they spell it.
+
+    Unless *is_exact*, case, blanks and what is before the last slash do not count.
+    """
+    present = list(dict.fromkeys(key for row in rows for key, value in row.items() if number(value) is not None))
+    if is_exact:
+        return next((key for key in keys if key in present), None)
+    keys = list(keys)
+    whole = next((found for key in keys if (found := _found(key, present)) is not None), None)
+    if whole is not None:
+        return whole
+    ends = {_plain(key.rpartition("/")[2]): key for key in reversed(present) if "/" in key}
+    return next((ends[plain] for key in keys if (plain := _plain(key)) in ends), None)
+
+
+def _found(key: str, present: Iterable[str]) -> str | None:
+    """Return *key* as it is spelt in *present*, whatever the case of its letters and the marks between words."""
+    if key in present:
+        return key
+    plain = _plain(key)
+    return next((each for each in present if _plain(each) == plain), None)
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
+    return _BETWEEN_WORDS.sub("_", name.lower()).strip("_")
+
+
+def _times(keys: Sequence[TimeKey], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> list[TimeKey]:
+    if is_exact:
+        return [key for key in keys if any(_is_time(row, key) for row in rows)]
+    present = list(dict.fromkeys(key for row in rows for key in row))
+    spelt = [msgspec.structs.replace(key, key=found) for key in keys if (found := _found(key.key, present)) is not None]
+    return [key for key in spelt if any(_is_time(row, key) for row in rows)]
 
 
 def _is_time(row: dict[str, Any], key: TimeKey) -> bool:
@@ -153,6 +357,15 @@ def _is_time(row: dict[str, Any], key: TimeKey) -> bool:
 
 def _is_named(dialect: Dialect, name: str) -> bool:
     return bool(name) and file_fits(name, dialect.files)
+
+
+def _fits_name(name: str, patterns: tuple[str, ...]) -> bool:
+    return _names(patterns).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=8)
+def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, patterns)))
 
 
 @cache

@@ -9,8 +9,9 @@ from toyspec.format.dialect_mapping import count_of, not_finite, time_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.dialect_mapping import Mapping, ReadAs, TimeOrigin
+    from toyspec.format.dialect_mapping import Mapping, ReadAs
     from toyspec.format.plain_tables import Table
+    from toyspec.format.record_mapping import TimeOrigin
 
 _UNIX_SECONDS = (1e8, 1e11)
 _MAX_STEP = 1 << 63

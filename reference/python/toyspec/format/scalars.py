@@ -17,6 +17,9 @@ def scalar(value: Any) -> Any:
     """
     if type(value) in _BUILT_IN:
         return value
+    # PyTorch warns when a number is taken from a tensor that is part of a graph.
+    if getattr(value, "requires_grad", False) is True and callable(getattr(value, "detach", None)):
+        value = value.detach()
     item = getattr(value, "item", None)
     if callable(item):
         value = item()

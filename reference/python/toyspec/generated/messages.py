@@ -174,6 +174,30 @@ def required_in_other(*, kind: object, other: object, key: object) -> str:
     return f"a `{kind}` record, but `{other}` has no `{key}`"
 
 
+def other_rank(*, field: object, found: object, expected: object) -> str:
+    return f"`{field}` is {found}, expected {expected} as in the name of the file"
+
+
+def other_run(*, field: object, found: object, expected: object, name: object) -> str:
+    return f"`{field}` is {found}, expected {expected} as in `{name}`"
+
+
+def media_missing(*, name: object) -> str:
+    return f"`{name}` is missing"
+
+
+def not_less(*, field: object, found: object, bound: object, than: object) -> str:
+    return f"`{field}` is {found}, expected less than {bound}, the `{than}` of the same record"
+
+
+def names_itself(*, found: object, field: object) -> str:
+    return f"{found} is the `{field}` of the same record"
+
+
+def leaves_bundle(*, field: object, found: object) -> str:
+    return f"`{field}` is {found}, which leaves the bundle"
+
+
 def required_if(*, kind: object, field: object, value: object, key: object) -> str:
     return f"`{kind}` has `{field}` \"{value}\" but no `{key}`"
 

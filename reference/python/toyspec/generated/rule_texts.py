@@ -428,8 +428,8 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "example: `\"config\":{\"a\":[{\"seed\":9007199254740993}]}`",
    "reported: yes",
    "place: a map of numbers",
-   "example: `step.extra` `{\"mfu\":9007199254740993}`",
-   "reported: no",
+   "example: `step.extra` `{\"flops\":9007199254740993}`",
+   "reported: yes",
    "place: a field whose schema type is number",
    "example: `\"loss\":9007199254740993`",
    "reported: no",
@@ -440,7 +440,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "example: `{\"kind\":\"gauge\",\"n\":9007199254740993}`",
    "reported: no",
    "",
-   "A field of type number is a binary64 value by definition, so no promised precision is lost. The same applies to a map of values that the schema types as number. A value that has another finding of the record layer, for example out-of-range, is not reported here.",
+   "A field of type number is a binary64 value by definition, so no promised precision is lost. The values of a map are data of the program, which may count in integers: they are reported. A value that has another finding of the record layer, for example out-of-range, is not reported here, and neither is anything inside it: `\"config\":12345678901234567890` is a wrong type, and that alone.",
    "",
    "The pointer is that of the value."
   ],
@@ -817,9 +817,9 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "stream  error     toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report each record after the first `run_end` in the stream.",
+   "A checker MUST report each record between a `run_end` and the next `run_resume`, or the end of the stream.",
    "",
-   "Records of every kind are reported, including unknown kinds and a second run_end. The fields of run_end do not matter. The rules about time and steps also apply after run_end. The rules about regions, the final step and the final loss use the first run_end only.",
+   "Records of every other kind are reported, including unknown kinds and a second run_end. The fields of run_end and run_resume do not matter. After a run_resume the run goes on, and its next run_end is as final as the first. The rules about time and steps also apply between run_end and run_resume. The rules about regions, the final step and the final loss use the run_end that ended the run, and not those that are reported here.",
    "",
    "The pointer is `\"\"`."
   ],
@@ -834,7 +834,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "Finding: line 3, pointer `\"\"`. The state is torn: the last record is not a run_end."
   ],
   "What to do": [
-   "Write run_end when everything else has been written. First wait for threads and child processes that log."
+   "Write run_end when everything else has been written. First wait for threads and child processes that log. To add to a run that has ended, resume it."
   ]
  },
  "run-end-missing": {
@@ -845,9 +845,9 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "stream  warning   toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report a stream that has records and no `run_end`, unless it has a fragment.",
+   "A checker MUST report a stream that has records and no `run_end`, or a `run_resume` after its end and no `run_end` after that, unless it has a fragment.",
    "",
-   "A run_end anywhere is enough, even with invalid fields. If there is a fragment, nothing is reported: the fragment may be the run_end, and unterminated-line already reports that the stream is torn. A gap does not silence this rule.",
+   "A run_end is enough even with invalid fields, and if other records than a run_resume follow it. If there is a fragment, nothing is reported: the fragment may be the run_end, and unterminated-line already reports that the stream is torn. A gap does not silence this rule.",
    "",
    "The line is that of the last record, the pointer is `\"\"`. The finding is the last of that line."
   ],
@@ -972,7 +972,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "stream  warning   toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report a `final_step` of the first `run_end` that differs from the `step` of the last `step` event of phase train before it.",
+   "A checker MUST report a `final_step`, in a `run_end` that ends the run, that differs from the `step` of the last `step` event of phase train before it.",
    "",
    "Nothing is reported if there is no such event, if its `step` is invalid, if `final_step` is absent or invalid, or if there is a gap anywhere before the run_end. The last event is the last one in the order of the stream, even after a run_resume.",
    "",
@@ -1001,7 +1001,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "stream  info      toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report a `final_loss` of the first `run_end` that differs from the `loss` of the last `step` event of phase train before it.",
+   "A checker MUST report a `final_loss`, in a `run_end` that ends the run, that differs from the `loss` of the last `step` event of phase train before it.",
    "",
    "This is the same event as in final-step-mismatch. Numbers are compared by their binary64 value. Null equals null and differs from every number. Nothing is reported if that event has no valid `loss`, if `final_loss` is absent or invalid, or if there is a gap anywhere before the run_end.",
    "",
@@ -1030,11 +1030,11 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "stream  warning   toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report each `region_exit` of a region that is not the innermost open one, and, at the first `run_end`, each region that is still open.",
+   "A checker MUST report each `region_exit` of a region that is not the innermost open one, and, at the `run_end` that ends the run, each region that is still open.",
    "",
    "A `region_enter` opens a region, and a `region_exit` closes it. Closing the innermost region produces no finding. Closing a region that is open further out produces a finding, and its innermost occurrence is closed. Closing a region that is not open produces a finding. The pointer is `/region`.",
    "",
-   "At the first run_end, there is one finding for each open region, the innermost first, at run_end, with the pointer `\"\"`. After it, the rule is off.",
+   "At that run_end, there is one finding for each open region, the innermost first, at run_end, with the pointer `\"\"`. After it, the rule is off until the run goes on.",
    "",
    "A gap closes all regions without a finding. Names are compared exactly. At most 4096 open regions are tracked: a further one is reported at its region_enter, with the pointer `/region`, and the rule is off from there on."
   ],
@@ -1117,6 +1117,88 @@ TEXTS: dict[str, dict[str, list[str]]] = {
   ],
   "What to do": [
    "Write the type and the text of the error, in one or two lines."
+  ]
+ },
+ "rank-beyond-world-size": {
+  "rank-beyond-world-size": [
+   "`rank` is not smaller than world_size.",
+   "",
+   "layer   severity  profiles",
+   "stream  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker SHOULD report a `run_start` whose `rank` is not smaller than its `world_size`.",
+   "",
+   "Nothing is reported if one of the two is absent or invalid. The `world_size` of a `run_resume` is not compared.",
+   "",
+   "The pointer is `/rank`."
+  ],
+  "Why": [
+   "Ranks count from 0. A rank beyond the number of processes means that one of the two numbers is wrong, and views of all ranks would wait for a rank that never comes."
+  ],
+  "Example": [
+   "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\",\"rank\":4,\"world_size\":4}",
+   "    {\"kind\":\"run_end\",\"t\":1.0,\"reason\":\"completed\"}",
+   "",
+   "Finding: line 1, pointer `/rank`."
+  ],
+  "What to do": [
+   "Write ranks from 0, and the number of all processes as `world_size`."
+  ]
+ },
+ "parent-is-itself": {
+  "parent-is-itself": [
+   "A run names itself as its parent.",
+   "",
+   "layer   severity  profiles",
+   "stream  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker SHOULD report a `run_start` whose `parent.run_id` is its own `run_id`.",
+   "",
+   "Nothing is reported if one of the two is absent or invalid.",
+   "",
+   "The pointer is `/parent/run_id`."
+  ],
+  "Why": [
+   "A fork gets an id of its own. A run that names itself as its parent is a resumed run that was started again, or its parent is not the run that was meant."
+  ],
+  "Example": [
+   "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\",\"parent\":{\"run_id\":\"demo\",\"step\":100}}",
+   "    {\"kind\":\"run_end\",\"t\":1.0,\"reason\":\"completed\"}",
+   "",
+   "Finding: line 1, pointer `/parent/run_id`."
+  ],
+  "What to do": [
+   "Give the fork a run id of its own. To continue the same run, resume it."
+  ]
+ },
+ "artifact-outside": {
+  "artifact-outside": [
+   "The path of an artifact leaves the bundle.",
+   "",
+   "layer   severity  profiles",
+   "stream  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker SHOULD report an `artifact` whose `path` starts with `/` or `\\`, starts with an ASCII letter and a colon, or has the part `..` between two of `/`, `\\` and its ends.",
+   "",
+   "An invalid `path` is not reported here. Whether the file exists is not checked.",
+   "",
+   "The pointer is `/path`."
+  ],
+  "Why": [
+   "A path that leaves the bundle means another file on each machine. When the bundle is copied, the file is not in it."
+  ],
+  "Example": [
+   "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\"}",
+   "    {\"kind\":\"artifact\",\"t\":1.0,\"path\":\"../elsewhere/weights.gguf\"}",
+   "    {\"kind\":\"run_end\",\"t\":2.0,\"reason\":\"completed\"}",
+   "",
+   "Finding: line 2, pointer `/path`."
+  ],
+  "What to do": [
+   "Copy the file into the bundle, or name it with a reference."
   ]
  },
  "wall-time-goes-backwards": {
@@ -1236,19 +1318,102 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "Rename the directory to the run's id. A copy may keep another name if nothing refers to it, since the finding is only a warning."
   ]
  },
+ "rank-mismatch": {
+  "rank-mismatch": [
+   "`rank` is not that of the file's name.",
+   "",
+   "layer   severity  profiles",
+   "bundle  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker of a bundle SHOULD report a `rank` in `run_start` that is not the rank in the name of the file: 0 for `events.jsonl`, N for `events.rank-N.jsonl`.",
+   "",
+   "A missing or invalid `rank` is not reported here. Other file names imply no rank.",
+   "",
+   "The pointer is `/rank`."
+  ],
+  "Why": [
+   "Two streams that name the same rank, or a stream under the name of another rank, make every view of the ranks wrong."
+  ],
+  "Example": [
+   "    runs/llama-003/",
+   "      events.jsonl             run_start with rank 0",
+   "      events.rank-1.jsonl      run_start with rank 2",
+   "",
+   "Finding in `events.rank-1.jsonl`: line 1, pointer `/rank`."
+  ],
+  "What to do": [
+   "Write the stream of each rank under its own name."
+  ]
+ },
+ "rank-of-another-run": {
+  "rank-of-another-run": [
+   "A rank's stream is of another run than that of rank 0.",
+   "",
+   "layer   severity  profiles",
+   "bundle  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker of the stream of a rank from 1 on SHOULD report a `run_id` in `run_start` that is not that of the first record of `events.jsonl` beside it.",
+   "",
+   "Nothing is reported if one of the two is absent or invalid, or if that first record is not a run_start.",
+   "",
+   "The pointer is `/run_id`."
+  ],
+  "Why": [
+   "The streams in one directory are shown as one run. A stream that an earlier run left there would be counted as one of its ranks."
+  ],
+  "Example": [
+   "    runs/llama-003/",
+   "      events.jsonl             run_start with run_id llama-003",
+   "      events.rank-1.jsonl      run_start with run_id llama-002",
+   "",
+   "Finding in `events.rank-1.jsonl`: line 1, pointer `/run_id`."
+  ],
+  "What to do": [
+   "Give all ranks one run id, and each run a directory of its own. A writer that replaces a run moves the streams of all ranks."
+  ]
+ },
+ "media-missing": {
+  "media-missing": [
+   "The file of a media event is not in the bundle.",
+   "",
+   "layer   severity  profiles",
+   "bundle  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker of a bundle SHOULD report a `media` event whose file is not in the bundle, at the place that its hash and media type give, as a regular file that is reached without symbolic links.",
+   "",
+   "An event whose `sha256` is not 64 lower-case hexadecimal digits has no place, and is not reported here. The content of the file is compared with the hash only if the user asks for that.",
+   "",
+   "The pointer is `/sha256`."
+  ],
+  "Why": [
+   "Pictures and sounds are files beside the stream. A copy of the stream alone does not have them."
+  ],
+  "Example": [
+   "    runs/llama-003/",
+   "      events.jsonl             run_start, a media event, run_end; there is no folder media",
+   "",
+   "Finding: line 2, pointer `/sha256`."
+  ],
+  "What to do": [
+   "Copy the folder `media` of the bundle too."
+  ]
+ },
  "sidecar-unreadable": {
   "sidecar-unreadable": [
    "A file beside the stream cannot be read as one JSON object.",
    "",
    "layer   severity  profiles",
-   "bundle  error     toy/v1, kaun/v1"
+   "bundle  error     toy/v1, metrics/v1, kaun/v1"
   ],
   "What it checks": [
    "A checker MUST report a `run.json` or `flow.json` beside a stream in a file named `events.jsonl` that is not one readable JSON object.",
    "",
-   "The whole file is validated like a line, in the same order and with the same limits, except that LF is white space in it. A repeated key is not reported. A file that exists but cannot be opened or is not a regular file is reported. A missing sidecar is not reported. Each file produces at most one finding.",
+   "The whole file is validated like a line, in the same order and with the same limits, except that LF is white space in it. A repeated key is not reported. A file that exists but cannot be opened or is not a regular file is reported. A missing sidecar is not reported. Each file produces at most one finding. The name of the stream's file decides, not its profile: a metrics/v1 stream in a file named `events.jsonl` has sidecars too.",
    "",
-   "In kaun/v1 a readable `run.json` is then validated against the schema of the manifest, and those findings name it as the sidecar.",
+   "In kaun/v1 a readable `run.json` is then validated against the schema of the manifest, and those findings name it as the sidecar: in the order of their places in the file, at one place in the order of the rules, and before those of `flow.json`.",
    "",
    "The pointer is `\"\"`: the finding is about the whole file. Its line and offset depend on what is wrong:",
    "",

@@ -37,10 +37,16 @@ FINAL_LOSS_MISMATCH = "final-loss-mismatch"
 REGION_NOT_NESTED = "region-not-nested"
 COMPARE_WITHOUT_BASELINE = "compare-without-baseline"
 ERROR_NOT_EXPLAINED = "error-not-explained"
+RANK_BEYOND_WORLD_SIZE = "rank-beyond-world-size"
+PARENT_IS_ITSELF = "parent-is-itself"
+ARTIFACT_OUTSIDE = "artifact-outside"
 WALL_TIME_GOES_BACKWARDS = "wall-time-goes-backwards"
 NOT_READABLE_BY_SOURCE = "not-readable-by-source"
 STREAM_MISSING = "stream-missing"
 RUN_ID_MISMATCH = "run-id-mismatch"
+RANK_MISMATCH = "rank-mismatch"
+RANK_OF_ANOTHER_RUN = "rank-of-another-run"
+MEDIA_MISSING = "media-missing"
 SIDECAR_UNREADABLE = "sidecar-unreadable"
 SEAL_BROKEN = "seal-broken"
 
@@ -80,10 +86,16 @@ LAYER: dict[str, str] = {'line-too-long': 'bytes',
  'region-not-nested': 'stream',
  'compare-without-baseline': 'stream',
  'error-not-explained': 'stream',
+ 'rank-beyond-world-size': 'stream',
+ 'parent-is-itself': 'stream',
+ 'artifact-outside': 'stream',
  'wall-time-goes-backwards': 'stream',
  'not-readable-by-source': 'stream',
  'stream-missing': 'bundle',
  'run-id-mismatch': 'bundle',
+ 'rank-mismatch': 'bundle',
+ 'rank-of-another-run': 'bundle',
+ 'media-missing': 'bundle',
  'sidecar-unreadable': 'bundle',
  'seal-broken': 'bundle'}
 
@@ -123,10 +135,16 @@ SEVERITY: dict[str, str | dict[str, str]] = {'line-too-long': 'error',
  'region-not-nested': 'warning',
  'compare-without-baseline': 'warning',
  'error-not-explained': 'warning',
+ 'rank-beyond-world-size': 'warning',
+ 'parent-is-itself': 'warning',
+ 'artifact-outside': 'warning',
  'wall-time-goes-backwards': 'warning',
  'not-readable-by-source': 'info',
  'stream-missing': 'error',
  'run-id-mismatch': 'warning',
+ 'rank-mismatch': 'warning',
+ 'rank-of-another-run': 'warning',
+ 'media-missing': 'warning',
  'sidecar-unreadable': 'error',
  'seal-broken': 'error'}
 
@@ -168,10 +186,16 @@ SUMMARY: dict[str, str] = {'line-too-long': 'a line is longer than the limit',
  'region-not-nested': 'regions do not nest like a stack',
  'compare-without-baseline': 'a compare event without a baseline in run_start',
  'error-not-explained': 'the run ended with an error, but does not name it',
+ 'rank-beyond-world-size': 'rank is not smaller than world_size',
+ 'parent-is-itself': 'a run names itself as its parent',
+ 'artifact-outside': 'the path of an artifact leaves the bundle',
  'wall-time-goes-backwards': 'wall_time_ms is smaller than in the entry before',
  'not-readable-by-source': "a null number, which the source system's own reader refuses",
  'stream-missing': 'a directory holds no stream',
  'run-id-mismatch': 'run_id differs from the name of the directory',
+ 'rank-mismatch': "rank is not that of the file's name",
+ 'rank-of-another-run': "a rank's stream is of another run than that of rank 0",
+ 'media-missing': 'the file of a media event is not in the bundle',
  'sidecar-unreadable': 'a file beside the stream cannot be read as one JSON object',
  'seal-broken': 'a bundle differs from its seal'}
 
@@ -221,12 +245,18 @@ HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; lar
  'region-not-nested': 'leave regions in the reverse order of entering them, all before run_end',
  'compare-without-baseline': 'set compare_to in run_start to the run id of the baseline',
  'error-not-explained': "write the error's text as error in run_end",
+ 'rank-beyond-world-size': 'write the rank from 0, and the number of all processes as world_size',
+ 'parent-is-itself': 'name the run whose checkpoint was loaded; to continue the same run, resume it',
+ 'artifact-outside': 'copy the file into the bundle, or name it with a reference event',
  'wall-time-goes-backwards': 'measure from the start of training on a monotonic clock; after a restart '
                              'continue from the last value',
  'not-readable-by-source': "nothing to do for toyspec readers; the source system's own reader refuses null",
  'stream-missing': 'name a directory that contains events.jsonl or metrics.jsonl, directly or below; '
                    '`toyspec doctor` names what a directory holds',
  'run-id-mismatch': 'rename the directory to the run_id, or correct the run_id',
+ 'rank-mismatch': 'name the stream of rank 0 events.jsonl, and that of rank N events.rank-N.jsonl',
+ 'rank-of-another-run': 'give all ranks one run id, and each run a directory of its own',
+ 'media-missing': 'copy the folder media of the bundle too',
  'sidecar-unreadable': 'write the file under a temporary name and rename it; readers can do without it',
  'seal-broken': 'restore the file from a copy; if the change is intended, `toyspec seal --again` replaces '
                 'the seal'}
@@ -267,12 +297,18 @@ ORDER: dict[str, int] = {'line-too-long': 0,
  'region-not-nested': 33,
  'compare-without-baseline': 34,
  'error-not-explained': 35,
- 'wall-time-goes-backwards': 36,
- 'not-readable-by-source': 37,
- 'stream-missing': 38,
- 'run-id-mismatch': 39,
- 'sidecar-unreadable': 40,
- 'seal-broken': 41}
+ 'rank-beyond-world-size': 36,
+ 'parent-is-itself': 37,
+ 'artifact-outside': 38,
+ 'wall-time-goes-backwards': 39,
+ 'not-readable-by-source': 40,
+ 'stream-missing': 41,
+ 'run-id-mismatch': 42,
+ 'rank-mismatch': 43,
+ 'rank-of-another-run': 44,
+ 'media-missing': 45,
+ 'sidecar-unreadable': 46,
+ 'seal-broken': 47}
 
 PROFILES: dict[str, list[str]] = {'line-too-long': ['toy/v1', 'metrics/v1', 'kaun/v1'],
  'byte-order-mark': ['toy/v1', 'metrics/v1', 'kaun/v1'],
@@ -310,9 +346,15 @@ PROFILES: dict[str, list[str]] = {'line-too-long': ['toy/v1', 'metrics/v1', 'kau
  'region-not-nested': ['toy/v1'],
  'compare-without-baseline': ['toy/v1'],
  'error-not-explained': ['toy/v1'],
+ 'rank-beyond-world-size': ['toy/v1'],
+ 'parent-is-itself': ['toy/v1'],
+ 'artifact-outside': ['toy/v1'],
  'wall-time-goes-backwards': ['metrics/v1'],
  'not-readable-by-source': ['metrics/v1', 'kaun/v1'],
  'stream-missing': ['toy/v1', 'metrics/v1', 'kaun/v1'],
  'run-id-mismatch': ['toy/v1', 'kaun/v1'],
- 'sidecar-unreadable': ['toy/v1', 'kaun/v1'],
+ 'rank-mismatch': ['toy/v1'],
+ 'rank-of-another-run': ['toy/v1'],
+ 'media-missing': ['toy/v1'],
+ 'sidecar-unreadable': ['toy/v1', 'metrics/v1', 'kaun/v1'],
  'seal-broken': ['toy/v1', 'metrics/v1', 'kaun/v1']}

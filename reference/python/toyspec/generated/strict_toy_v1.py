@@ -16,6 +16,8 @@ class Host(public.Host, kw_only=True, forbid_unknown_fields=True):
     name: str | UnsetType = UNSET
     os: str | UnsetType = UNSET
     arch: str | UnsetType = UNSET
+    cpus: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    memory_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
 class Backend(public.Backend, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +26,7 @@ class Backend(public.Backend, kw_only=True, forbid_unknown_fields=True):
     kind: str
     device: str | UnsetType = UNSET
     compute: str | UnsetType = UNSET
+    count: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
 class Git(public.Git, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +59,47 @@ class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
     image_size: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     patch_size: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     num_classes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    shape: str | UnsetType = UNSET
+
+
+class Parent(public.Parent, kw_only=True, forbid_unknown_fields=True):
+    """A Parent that has only known keys and safe integers."""
+
+    run_id: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    path: str | UnsetType = UNSET
+
+
+class Dataset(public.Dataset, kw_only=True, forbid_unknown_fields=True):
+    """A Dataset that has only known keys and safe integers."""
+
+    name: str
+    uri: str | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+    rows: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+
+
+class Cost(public.Cost, kw_only=True, forbid_unknown_fields=True):
+    """A Cost that has only known keys and safe integers."""
+
+    total_params: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    active_params: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    flops_per_token: float | None | UnsetType = UNSET
+
+
+class Message(public.Message, kw_only=True, forbid_unknown_fields=True):
+    """A Message that has only known keys and safe integers."""
+
+    role: str
+    content: str
+
+
+class Author(public.Author, kw_only=True, forbid_unknown_fields=True):
+    """A Author that has only known keys and safe integers."""
+
+    kind: Literal["human", "agent", "program"]
+    name: str | UnsetType = UNSET
 
 
 class QualityGate(public.QualityGate, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +111,14 @@ class QualityGate(public.QualityGate, kw_only=True, forbid_unknown_fields=True):
     value: float | None | UnsetType = UNSET
     threshold: float | UnsetType = UNSET
     status: str | UnsetType = UNSET
+
+
+class Stats(public.Stats, kw_only=True, forbid_unknown_fields=True):
+    """A Stats that has only known keys and safe integers."""
+
+    requests: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    tokens_out: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    errors: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
 class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
@@ -90,6 +142,13 @@ class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
     notes: str | UnsetType = UNSET
     argv: list[str] | UnsetType = UNSET
     packages: dict[str, Any] | UnsetType = UNSET
+    rank: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    world_size: Annotated[int, Meta(ge=1, le=9007199254740991)] | UnsetType = UNSET
+    parent: Parent | UnsetType = UNSET
+    data: list[Dataset] | UnsetType = UNSET  # type: ignore[assignment]
+    cost: Cost | UnsetType = UNSET
+    franken: dict[str, Any] | UnsetType = UNSET
+    franken_moe: dict[str, Any] | UnsetType = UNSET
 
 
 class Step(public.Step, kw_only=True, forbid_unknown_fields=True):
@@ -108,6 +167,8 @@ class Step(public.Step, kw_only=True, forbid_unknown_fields=True):
     token_id: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     logprob: float | None | UnsetType = UNSET
     extra: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None] | UnsetType = UNSET
+    mtp_loss: float | None | UnsetType = UNSET
+    nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
 class Tap(public.Tap, kw_only=True, forbid_unknown_fields=True):
@@ -186,6 +247,14 @@ class Sample(public.Sample, kw_only=True, forbid_unknown_fields=True):
     step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     prompt: str
     text: str
+    id: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    messages: list[Message] | UnsetType = UNSET  # type: ignore[assignment]
+    reward: float | None | UnsetType = UNSET
+    rewards: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None] | UnsetType = UNSET
+    advantage: float | None | UnsetType = UNSET
+    tokens: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    truncated: bool | UnsetType = UNSET
 
 
 class Eval(public.Eval, kw_only=True, forbid_unknown_fields=True):
@@ -199,6 +268,7 @@ class Eval(public.Eval, kw_only=True, forbid_unknown_fields=True):
     ppl: float | None | UnsetType = UNSET
     samples: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     extra: dict[str, Any] | UnsetType = UNSET
+    nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
 class Compare(public.Compare, kw_only=True, forbid_unknown_fields=True):
@@ -238,6 +308,10 @@ class Note(public.Note, kw_only=True, forbid_unknown_fields=True):
     t: Annotated[float, Meta(ge=0)]
     step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     text: str
+    topic: str | UnsetType = UNSET
+    by: Author | UnsetType = UNSET
+    left_out: dict[str, Annotated[int, Meta(ge=0, le=9007199254740991)]] | UnsetType = UNSET
+    dropped: dict[str, Annotated[int, Meta(ge=0, le=9007199254740991)]] | UnsetType = UNSET
 
 
 class RunEnd(public.RunEnd, kw_only=True, forbid_unknown_fields=True):
@@ -253,6 +327,10 @@ class RunEnd(public.RunEnd, kw_only=True, forbid_unknown_fields=True):
     exit_code: Annotated[int, Meta(ge=0, le=255)] | UnsetType = UNSET
     error: str | UnsetType = UNSET
     quality_gate: QualityGate | UnsetType = UNSET
+    final_mtp_loss: float | None | UnsetType = UNSET
+    mtp_sig: float | None | UnsetType = UNSET
+    stats: Stats | UnsetType = UNSET
+    energy_joules: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
 
 
 class RunResume(public.RunResume, kw_only=True, forbid_unknown_fields=True):
@@ -264,6 +342,8 @@ class RunResume(public.RunResume, kw_only=True, forbid_unknown_fields=True):
     from_step: Annotated[int, Meta(ge=0, le=9007199254740991)]
     resumed_at: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+    world_size: Annotated[int, Meta(ge=1, le=9007199254740991)] | UnsetType = UNSET
 
 
 class System(public.System, kw_only=True, forbid_unknown_fields=True):
@@ -286,6 +366,8 @@ class Scalars(public.Scalars, kw_only=True, forbid_unknown_fields=True):
     step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     epoch: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
     values: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None]
+    texts: dict[str, str] | UnsetType = UNSET
+    nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
 class Define(public.Define, kw_only=True, forbid_unknown_fields=True):
@@ -313,4 +395,97 @@ class Artifact(public.Artifact, kw_only=True, forbid_unknown_fields=True):
     media_type: str | UnsetType = UNSET
 
 
-StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact
+class Media(public.Media, kw_only=True, forbid_unknown_fields=True):
+    """A Media that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    name: str
+    media_type: str
+    sha256: str
+    index: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    caption: str | UnsetType = UNSET
+    size_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    width: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    height: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    seconds: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
+
+
+class Histogram(public.Histogram, kw_only=True, forbid_unknown_fields=True):
+    """A Histogram that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    name: str
+    edges: list[float]
+    counts: list[Annotated[float, Meta(ge=0)]]
+
+
+class Alert(public.Alert, kw_only=True, forbid_unknown_fields=True):
+    """A Alert that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    rule: str
+    level: Literal["info", "warning", "error"]
+    text: str
+    metric: str | UnsetType = UNSET
+    value: float | None | UnsetType = UNSET
+    threshold: float | UnsetType = UNSET
+    rank: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+
+
+class Reference(public.Reference, kw_only=True, forbid_unknown_fields=True):
+    """A Reference that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    uri: str
+    role: str | UnsetType = UNSET
+    size_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+
+
+class Align(public.Align, kw_only=True, forbid_unknown_fields=True):
+    """A Align that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)]
+    li: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    wi: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    w: str | UnsetType = UNSET
+    wname: str | UnsetType = UNSET
+    cos: Annotated[float, Meta(ge=-1.001, le=1.001)] | None
+    dfa_norm: float | None | UnsetType = UNSET
+    bp_norm: float | None | UnsetType = UNSET
+
+
+class Mask(public.Mask, kw_only=True, forbid_unknown_fields=True):
+    """A Mask that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)]
+    li: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    wi: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    density: Annotated[float, Meta(ge=0, le=1)] | None
+
+
+class Route(public.Route, kw_only=True, forbid_unknown_fields=True):
+    """A Route that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)]
+    li: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    shares: list[float | None]
+    g0_mean: float | None | UnsetType = UNSET
+    aux: float | None | UnsetType = UNSET
+
+
+StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route

@@ -15,6 +15,10 @@ class Host(Struct, kw_only=True):
     """Operating system in lower case, for example linux."""
     arch: str | UnsetType = UNSET
     """Processor architecture, for example x86_64."""
+    cpus: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of processors that the process can use."""
+    memory_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Memory of the machine, in bytes."""
 
 
 class Backend(Struct, kw_only=True):
@@ -26,6 +30,8 @@ class Backend(Struct, kw_only=True):
     """Name of the device."""
     compute: str | UnsetType = UNSET
     """Compute capability or arithmetic in use."""
+    count: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of devices that this process uses."""
 
 
 class Git(Struct, kw_only=True):
@@ -80,6 +86,63 @@ class Model(Struct, kw_only=True):
     """Side of a square patch in pixels."""
     num_classes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     """Number of classes of the classifier."""
+    shape: str | UnsetType = UNSET
+    """Name of the model's shape, for example wide."""
+
+
+class Parent(Struct, kw_only=True):
+    """The run from whose checkpoint this run started."""
+
+    run_id: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')]
+    """Id of the parent."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step of the checkpoint; the first step of this run is larger by one."""
+    path: str | UnsetType = UNSET
+    """Path or address of the checkpoint, for people."""
+
+
+class Dataset(Struct, kw_only=True):
+    """A data set, and which version of it."""
+
+    name: str
+    """Name of the data set."""
+    uri: str | UnsetType = UNSET
+    """Address of the data set."""
+    version: str | UnsetType = UNSET
+    """Version, for example a commit id or a date."""
+    sha256: str | UnsetType = UNSET
+    """SHA-256 of its content, as 64 lower-case hexadecimal digits."""
+    rows: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of examples."""
+
+
+class Cost(Struct, kw_only=True):
+    """Size of the model, and arithmetic for each token."""
+
+    total_params: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of parameters."""
+    active_params: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of parameters that each token uses."""
+    flops_per_token: float | None | UnsetType = UNSET
+    """Floating-point operations for each token."""
+
+
+class Message(Struct, kw_only=True):
+    """One message of a conversation."""
+
+    role: str
+    """Who speaks, for example system, user, assistant or tool."""
+    content: str
+    """What is said."""
+
+
+class Author(Struct, kw_only=True):
+    """Who says it."""
+
+    kind: Literal['human', 'agent', 'program']
+    """human for a person, agent for a program that decides by itself, program for any other."""
+    name: str | UnsetType = UNSET
+    """Name of the author."""
 
 
 class QualityGate(Struct, kw_only=True):
@@ -97,6 +160,17 @@ class QualityGate(Struct, kw_only=True):
     """The bound that the value was compared with."""
     status: str | UnsetType = UNSET
     """Outcome in a word, for example pass or fail."""
+
+
+class Stats(Struct, kw_only=True):
+    """What a run that served requests has done."""
+
+    requests: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of requests."""
+    tokens_out: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of tokens produced."""
+    errors: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of requests that failed."""
 
 
 class RunStart(Struct, kw_only=True, tag_field="kind", tag="run_start"):
@@ -134,6 +208,18 @@ class RunStart(Struct, kw_only=True, tag_field="kind", tag="run_start"):
     """The command line of the program, word by word."""
     packages: dict[str, Any] | UnsetType = UNSET
     """Versions of the packages in use, by name."""
+    rank: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of the process that writes this stream, from 0; absent in a run of one process."""
+    world_size: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    """Number of processes of the run."""
+    parent: Parent | UnsetType = UNSET
+    data: list[Dataset] | UnsetType = UNSET
+    """The data sets of the run."""
+    cost: Cost | UnsetType = UNSET
+    franken: dict[str, Any] | UnsetType = UNSET
+    """Settings of a run with direct feedback alignment, open: commonly policy, b_seed, b_dist, b_scale, b_sigma, mix_alpha and mask_tau."""
+    franken_moe: dict[str, Any] | UnsetType = UNSET
+    """Settings of such a run with a mixture of experts, open: commonly routing, policy, aux_alpha, b_seed, b_dist, b_scale and b_sigma."""
 
 
 class Step(Struct, kw_only=True, tag_field="kind", tag="step"):
@@ -165,6 +251,10 @@ class Step(Struct, kw_only=True, tag_field="kind", tag="step"):
     """Natural logarithm of the probability of the decoded token."""
     extra: dict[str, float | None] | UnsetType = UNSET
     """Further numbers of the step by name, for example mfu or tokens_per_sec; null where not finite."""
+    mtp_loss: float | None | UnsetType = UNSET
+    """Loss of the prediction of further tokens; null where it was not finite."""
+    nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | UnsetType = UNSET
+    """What the null numbers of this record were, by name; a number in a map of the record is named after both, for example extra/mfu."""
 
 ShapeItem: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -302,6 +392,22 @@ class Sample(Struct, kw_only=True, tag_field="kind", tag="sample"):
     """The prompt."""
     text: str
     """The text that was produced."""
+    id: str | UnsetType = UNSET
+    """Id of the sample, for example of its prompt in the data set."""
+    group: str | UnsetType = UNSET
+    """Name of the group of samples that share a prompt."""
+    messages: list[Message] | UnsetType = UNSET
+    """The conversation, oldest message first."""
+    reward: float | None | UnsetType = UNSET
+    """Total reward; null where it was not finite."""
+    rewards: dict[str, float | None] | UnsetType = UNSET
+    """Parts of the reward by name; null where one was not finite."""
+    advantage: float | None | UnsetType = UNSET
+    """Advantage of the sample; null where it was not finite."""
+    tokens: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of tokens of text."""
+    truncated: bool | UnsetType = UNSET
+    """True when text was cut off at a limit of its length."""
 
 
 class Eval(Struct, kw_only=True, tag_field="kind", tag="eval"):
@@ -323,6 +429,8 @@ class Eval(Struct, kw_only=True, tag_field="kind", tag="eval"):
     """Number of samples evaluated."""
     extra: dict[str, Any] | UnsetType = UNSET
     """Further results, open."""
+    nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | UnsetType = UNSET
+    """What the null numbers of this record were, by name; a number in a map of the record is named after both, for example extra/mfu."""
 
 
 class Compare(Struct, kw_only=True, tag_field="kind", tag="compare"):
@@ -369,6 +477,12 @@ class RegionExit(Struct, kw_only=True, tag_field="kind", tag="region_exit"):
     region: str
     """Name of the region of the computation."""
 
+LeftOutAdditionalProperty: TypeAlias = Annotated[int, Meta(ge=0)]
+'\nA count, from 0.\n'
+
+DroppedAdditionalProperty: TypeAlias = Annotated[int, Meta(ge=0)]
+'\nA count, from 0.\n'
+
 
 class Note(Struct, kw_only=True, tag_field="kind", tag="note"):
     """A remark for people."""
@@ -381,10 +495,17 @@ class Note(Struct, kw_only=True, tag_field="kind", tag="note"):
     """Step number; the first step of a run is 1, 0 is the state before it."""
     text: str
     """The remark."""
+    topic: str | UnsetType = UNSET
+    """What kind of remark it is: hypothesis, observation, decision, conclusion or another word."""
+    by: Author | UnsetType = UNSET
+    left_out: dict[str, LeftOutAdditionalProperty] | UnsetType = UNSET
+    """Number of values that records were written without since the note before, by name; a value in a map of a record other than scalars is named after both, for example extra/image."""
+    dropped: dict[str, DroppedAdditionalProperty] | UnsetType = UNSET
+    """Number of records that were not written since the note before, by kind."""
 
 
 class RunEnd(Struct, kw_only=True, tag_field="kind", tag="run_end"):
-    """The last event of a run: how it ended."""
+    """How the run ended; the last event, unless the run is resumed."""
 
     phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
     """What the run was doing; absent means the phase of run_start, and train where that has none."""
@@ -405,10 +526,17 @@ class RunEnd(Struct, kw_only=True, tag_field="kind", tag="run_end"):
     error: str | UnsetType = UNSET
     """What went wrong; conventional when reason is not completed."""
     quality_gate: QualityGate | UnsetType = UNSET
+    final_mtp_loss: float | None | UnsetType = UNSET
+    """mtp_loss of the last train step; null where it was not finite."""
+    mtp_sig: float | None | UnsetType = UNSET
+    """Sum over the weights of the module that predicts further tokens, to compare with config.mtp_sig."""
+    stats: Stats | UnsetType = UNSET
+    energy_joules: Annotated[float, Meta(ge=0.0)] | None | UnsetType = UNSET
+    """Energy that the run used, in joules."""
 
 
 class RunResume(Struct, kw_only=True, tag_field="kind", tag="run_resume"):
-    """The run continues from an earlier step after an interruption; t continues, and the next train step is from_step + 1."""
+    """The run continues from an earlier step, after an interruption or after its end; t continues, and the next train step is from_step + 1."""
 
     phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
     """What the run was doing; absent means the phase of run_start, and train where that has none."""
@@ -422,6 +550,10 @@ class RunResume(Struct, kw_only=True, tag_field="kind", tag="run_resume"):
     """Wall-clock time at which the run was resumed, RFC 3339 with a zone."""
     reason: str | UnsetType = UNSET
     """Why the run had stopped."""
+    config: dict[str, Any] | UnsetType = UNSET
+    """Settings that differ from those of run_start and of earlier resumptions, open; null for a setting that no longer applies."""
+    world_size: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    """Number of processes of the run from here on."""
 
 
 class System(Struct, kw_only=True, tag_field="kind", tag="system"):
@@ -456,6 +588,10 @@ class Scalars(Struct, kw_only=True, tag_field="kind", tag="scalars"):
     """Epoch, from 0; may have a fraction."""
     values: dict[str, float | None]
     """Values by name; a slash in a name groups metrics; null where a value was not finite."""
+    texts: dict[str, str] | UnsetType = UNSET
+    """Texts by name, for values that are not numbers."""
+    nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | UnsetType = UNSET
+    """What the null numbers of values were, by their name in values."""
 
 
 class Define(Struct, kw_only=True, tag_field="kind", tag="define"):
@@ -489,7 +625,7 @@ class Artifact(Struct, kw_only=True, tag_field="kind", tag="artifact"):
     path: str
     """Path of the file, relative to the bundle, with / between its parts."""
     role: str | UnsetType = UNSET
-    """What the file is for, for example checkpoint, config or plot."""
+    """What the file is for, for example checkpoint, config or plot; diff for uncommitted changes, console for what the program printed, environment for its installed packages."""
     size_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     """Size of the file, in bytes."""
     sha256: str | UnsetType = UNSET
@@ -498,4 +634,157 @@ class Artifact(Struct, kw_only=True, tag_field="kind", tag="artifact"):
     """Media type of the file, for example image/png."""
 
 
-ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact
+class Media(Struct, kw_only=True, tag_field="kind", tag="media"):
+    """A picture, a sound, a film, a table or another file that the run shows at a step."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    name: str
+    """Name of what is shown; a slash in a name groups them."""
+    media_type: str
+    """Media type of the file, for example image/png."""
+    sha256: str
+    """SHA-256 of the file, as 64 lower-case hexadecimal digits; it names the file in the folder media of the bundle."""
+    index: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Position among several of the same name and step, from 0."""
+    caption: str | UnsetType = UNSET
+    """What it shows, for people."""
+    size_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Size of the file, in bytes."""
+    width: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Width in pixels."""
+    height: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Height in pixels."""
+    seconds: Annotated[float, Meta(ge=0.0)] | None | UnsetType = UNSET
+    """Duration of a sound or a film, in seconds."""
+
+Count: TypeAlias = Annotated[float, Meta(ge=0.0)]
+
+
+class Histogram(Struct, kw_only=True, tag_field="kind", tag="histogram"):
+    """How often the values of something fall into each bin."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    name: str
+    """Name of what is counted; a slash in a name groups them."""
+    edges: list[float]
+    """Edges of the bins, rising; one more than counts."""
+    counts: list[Count]
+    """Number of values in each bin, or their weight."""
+
+
+class Alert(Struct, kw_only=True, tag_field="kind", tag="alert"):
+    """A condition of the run that needs attention."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    rule: str
+    """Name of the rule that reports it."""
+    level: Literal['info', 'warning', 'error']
+    """How serious it is."""
+    text: str
+    """What happened."""
+    metric: str | UnsetType = UNSET
+    """Name of the metric concerned."""
+    value: float | None | UnsetType = UNSET
+    """Value of that metric; null where it was not finite."""
+    threshold: float | UnsetType = UNSET
+    """The bound that the value was compared with."""
+    rank: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Number of the process concerned, from 0."""
+
+
+class Reference(Struct, kw_only=True, tag_field="kind", tag="reference"):
+    """A file or another object outside the bundle that the run refers to."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    uri: str
+    """Its address, or its path on the machine of the run."""
+    role: str | UnsetType = UNSET
+    """What it is for, for example checkpoint or data."""
+    size_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Its size, in bytes."""
+    sha256: str | UnsetType = UNSET
+    """SHA-256 of its content, as 64 lower-case hexadecimal digits."""
+
+
+class Align(Struct, kw_only=True, tag_field="kind", tag="align"):
+    """How well the direction of an update agrees with that of back-propagation, for one weight."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)]
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    li: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Index of the layer, from 0."""
+    wi: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Index of the weight within the layer, from 0."""
+    w: str | UnsetType = UNSET
+    """Name of the weight, where no indices are given."""
+    wname: str | UnsetType = UNSET
+    """Name of the weight that the indices mean."""
+    cos: Annotated[float, Meta(ge=-1.001, le=1.001)] | None
+    """Cosine between the two, -1 to 1; 0.001 beyond is allowed for rounding. Null where it was not finite."""
+    dfa_norm: float | None | UnsetType = UNSET
+    """Euclidean norm of the update by direct feedback alignment."""
+    bp_norm: float | None | UnsetType = UNSET
+    """Euclidean norm of the update by back-propagation."""
+
+
+class Mask(Struct, kw_only=True, tag_field="kind", tag="mask"):
+    """How much of a weight an update mask lets through."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)]
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    li: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Index of the layer, from 0."""
+    wi: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Index of the weight within the layer, from 0."""
+    density: Annotated[float, Meta(ge=0.0, le=1.0)] | None
+    """Fraction of the elements that are updated, 0 to 1; null where it was not finite."""
+
+
+class Route(Struct, kw_only=True, tag_field="kind", tag="route"):
+    """How a mixture of experts divides the tokens."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | UnsetType = UNSET
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)]
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    li: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    """Index of the layer, from 0."""
+    shares: list[float | None]
+    """Share of the tokens that each expert got, by expert index; null where it was not finite."""
+    g0_mean: float | None | UnsetType = UNSET
+    """Mean gate value of the first choice."""
+    aux: float | None | UnsetType = UNSET
+    """Auxiliary loss that balances the experts."""
+
+
+ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route

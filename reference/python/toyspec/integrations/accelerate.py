@@ -37,12 +37,9 @@ class ToyspecTracker(GeneralTracker):
         self.run.add_config(values)
 
     def log(self, values: Mapping[str, Any], step: int | None = None, **kwargs: Any) -> None:
-        """Write the numbers among *values*; texts become notes."""
+        """Write *values*, numbers and texts."""
         del kwargs
         self.run.log(values, step=step)
-        for name, value in values.items():
-            if isinstance(value, str):
-                self.run.note(f"{name}: {value}", step=step)
 
     def finish(self) -> None:
         """End the run."""

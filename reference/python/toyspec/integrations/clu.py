@@ -1,7 +1,7 @@
 """A writer for loops of JAX, Flax and optax: ``writer = ToyspecWriter()``.
 
 It is a ``clu.metric_writers.MetricWriter`` where clu 0.0.12 is installed, and works without it. Images, audio and video
-are not logged, which is reported once.
+are left out, which is reported once for each name, and counted in the log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.integrations.training_run import run_of
-from toyspec.system_calls import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +27,7 @@ class ToyspecWriter(MetricWriter):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = run_of("clu", root, options, rank=_process_index())
-        self._left_out: set[str] = set()
+        self.run = run_of("clu", root, options)
 
     def write_hparams(self, hparams: Mapping[str, Any]) -> None:
         """Take the settings of the run."""
@@ -40,34 +38,33 @@ class ToyspecWriter(MetricWriter):
         self.run.log(scalars, step=int(step))
 
     def write_texts(self, step: int, texts: Mapping[str, str]) -> None:
-        """Write each text as a note."""
-        for name, text in texts.items():
-            self.run.note(f"{name}: {text}", step=int(step))
+        """Write texts by name."""
+        self.run.log(texts, step=int(step))
 
     def write_summaries(self, step: int, values: Mapping[str, Any], metadata: Any = None) -> None:
         """Leave it out."""
-        del step, values, metadata
-        self._leave_out("summaries")
+        del step, metadata
+        self._leave_out("write_summaries", values)
 
     def write_images(self, step: int, images: Mapping[str, Any]) -> None:
         """Leave them out."""
-        del step, images
-        self._leave_out("images")
+        del step
+        self._leave_out("write_images", images)
 
     def write_videos(self, step: int, videos: Mapping[str, Any]) -> None:
         """Leave them out."""
-        del step, videos
-        self._leave_out("videos")
+        del step
+        self._leave_out("write_videos", videos)
 
     def write_audios(self, step: int, audios: Mapping[str, Any], *, sample_rate: int) -> None:
         """Leave them out."""
-        del step, audios, sample_rate
-        self._leave_out("audios")
+        del step, sample_rate
+        self._leave_out("write_audios", audios)
 
     def write_histograms(self, step: int, arrays: Mapping[str, Any], num_buckets: Any = None) -> None:
         """Leave them out."""
-        del step, arrays, num_buckets
-        self._leave_out("histograms")
+        del step, num_buckets
+        self._leave_out("write_histograms", arrays)
 
     def flush(self) -> None:
         """Do nothing: what was logged is written."""
@@ -76,13 +73,7 @@ class ToyspecWriter(MetricWriter):
         """End the run."""
         self.run.end()
 
-    def _leave_out(self, what: str) -> None:
-        if what not in self._left_out:
-            self._left_out.add(what)
-            say(f"{what} are not logged: a toy/v1 run has numbers and texts (reported once)")
-
-
-def _process_index() -> int:
-    import jax
-
-    return int(jax.process_index())
+    def _leave_out(self, call: str, values: Mapping[str, Any]) -> None:
+        for name in values:
+            why = f"ToyspecWriter does not log what {call} is given; log it as numbers or texts"
+            self.run.leave_out(str(name), why)

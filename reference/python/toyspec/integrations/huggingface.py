@@ -12,12 +12,14 @@ import msgspec
 from transformers.trainer_callback import ExportableState, TrainerCallback
 
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STATE = "ToyspecCallback"
 _EVALUATION = "eval"
+_PREDICTION = "test"
 _STEP_NAMES = {"learning_rate": "lr"}
 _MODEL_FIELDS = {
     "model_type": "arch",
@@ -46,26 +48,20 @@ class ToyspecCallback(TrainerCallback, ExportableState):
         options = msgspec.to_builtins(self.run.options)
         return {"args": options, "attributes": {"resumed_run_id": self.run.run_id}}
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the run, or resume it from the checkpoint."""
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take what is known of the training: what is logged before it begins opens the run."""
         del control
-        model = kwargs.get("model")
-        self.run.start(
-            Start(
-                framework="transformers",
-                model=_model_members(model),
-                config={**_settings(args), **_model_size(model)},
-                resumed_step=state.global_step or None,
-                run_id=_saved_run_id(state),
-                subsample=_steps_between_logs(args, state),
-                rank=0 if state.is_world_process_zero else max(1, int(args.process_index)),
-            )
-        )
+        self.run.expect(_start(args, state, kwargs.get("model")))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the run, or go on with it: from the checkpoint, or again from the beginning."""
+        del control
+        self.run.start(_start(args, state, kwargs.get("model")))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Write what the Trainer logs: a step, an evaluation, or the totals at the end."""
         del args, control, kwargs
-        numbers = self.run.numbers(logs or {})
+        numbers = dict(logs or {})
         prefix = f"{_EVALUATION}_"
         if any(name.startswith(prefix) for name in numbers):
             self.run.evaluate(
@@ -82,10 +78,43 @@ class ToyspecCallback(TrainerCallback, ExportableState):
             totals = {f"train/{name.removeprefix('train_')}": value for name, value in numbers.items()}
             self.run.log(totals, step=state.global_step, epoch=epoch)
 
+    def on_predict(self, args: Any, state: Any, control: Any, metrics: Mapping[str, Any], **kwargs: Any) -> None:
+        """Write the metrics of a prediction."""
+        del args, control, kwargs
+        values = {name.removeprefix(f"{_PREDICTION}_"): value for name, value in metrics.items()}
+        if values:
+            self.run.evaluate(_PREDICTION, values, step=state.global_step)
+
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """End the run."""
+        """Leave the run open for evaluations; it ends with the program, or when another one begins."""
         del args, state, control, kwargs
+        self.run.end_training()
+
+    def close(self) -> None:
+        """End the run."""
         self.run.end()
+
+
+def _start(args: Any, state: Any, model: Any) -> Start:
+    return Start(
+        framework="transformers",
+        model=_model_members(model),
+        config={**_settings(args), **_model_config(model), **_model_size(model)},
+        resumed_step=state.global_step or None,
+        run_id=_saved_run_id(state),
+        subsample=_steps_between_logs(args, state) if state.max_steps else None,
+        process=TrainingProcess(int(args.process_index), int(args.world_size), "transformers"),
+    )
+
+
+def _model_config(model: Any) -> dict[str, Any]:
+    """Return the configuration of the model, without what every one has."""
+    config = getattr(model, "config", None)
+    difference = getattr(config, "to_diff_dict", None)
+    try:
+        return {"model_config": difference()} if callable(difference) else {}
+    except Exception:  # noqa: BLE001 - a configuration that cannot be shown stops no training
+        return {}
 
 
 def _saved_run_id(state: Any) -> str | None:

@@ -14,6 +14,7 @@ from ignite import distributed
 from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
 
 from toyspec.integrations.training_run import run_of
+from toyspec.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,7 +25,8 @@ class ToyspecLogger(BaseLogger):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = run_of("ignite", root, options, rank=int(distributed.get_rank()))
+        process = TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "ignite")
+        self.run = run_of("ignite", root, options, process=process)
 
     def close(self) -> None:
         """End the run; done at the end of a ``with`` block."""

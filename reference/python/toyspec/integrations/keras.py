@@ -51,8 +51,12 @@ class ToyspecCallback(keras.callbacks.Callback):
         self.run.log(values, step=self._step(), epoch=epoch + 1)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """End the run."""
+        """Leave the run open; it ends with the program, or when another one begins."""
         del logs
+        self.run.end_training()
+
+    def close(self) -> None:
+        """End the run."""
         self.run.end()
 
     def _step(self) -> int:

@@ -6,6 +6,7 @@ Written against lightning 2.6. With a *run_id*, a training that resumes from a c
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _REASONS: dict[str, Literal["completed", "errored", "interrupted"]] = {
-    "success": "completed",
-    "finished": "completed",
+    "success": "interrupted",
+    "finished": "interrupted",
     "failed": "errored",
     "aborted": "errored",
 }
@@ -80,11 +81,19 @@ class ToyspecLogger(Logger):
             )
         self.run.log(values, step=step, epoch=None if epoch is None else float(epoch))
 
+    @property
+    def experiment(self) -> TrainingRun:
+        """The run, as other loggers give what they log into."""
+        return self.run
+
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        """End the run as Lightning says it ended; after a checkpointed interruption it stays open to be resumed."""
+        """Take how a stage ended: a failed one ends the run with the exception, else it stays open for the next."""
+        error = sys.exc_info()[1]
         trainer = None if self._trainer is None else self._trainer()
-        if getattr(trainer, "interrupted", False):
-            self.run.end(reason="interrupted")
+        if error is not None:
+            self.run.end(error)
+        elif status in {"success", "finished"} and not getattr(trainer, "interrupted", False):
+            self.run.end_training()
         else:
-            self.run.end(reason=_REASONS.get(status, "errored"))
+            self.run.end(reason=_REASONS.get(status, "errored"), cause=f"Lightning reported {status}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.processes import process_index
 from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def start_run(
         tags=[f"{name}={value}" for name, value in (tags or {}).items()],
         notes=description,
     )
-    _active = ActiveRun(TrainingRun(options, Start(framework="run", rank=process_index())))
+    _active = ActiveRun(TrainingRun(options, Start(framework="run")))
     return _active
 
 

@@ -1,6 +1,7 @@
 """A stand-in for ``torch.utils.tensorboard.SummaryWriter``: change the import, and the script logs a toy/v1 run.
 
-The calls that log numbers and texts are there; those for images and other media say once that they are left out.
+The calls that log numbers and texts are there; what those for images and other media are given is left out, which is
+reported once for each name, and counted in the log.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.system_calls import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +57,6 @@ class SummaryWriter:
             options.setdefault("name", comment.strip("_- ") or comment)
         start = Start(framework="run", resumed_step=None if purge_step is None else max(0, purge_step - 1))
         self.run = TrainingRun(RunOptions(root=log_dir or "runs", **options), start)
-        self._said: set[str] = set()
 
     def add_scalar(  # noqa: PLR0913, PLR0917 - the call of SummaryWriter
         self,
@@ -86,9 +85,9 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Write a text as a note."""
+        """Write a text."""
         del walltime
-        self.run.note(f"{tag}: {text_string}", step=_step(global_step))
+        self.run.log({tag: text_string}, step=_step(global_step))
 
     def add_hparams(
         self,
@@ -130,10 +129,9 @@ class SummaryWriter:
             )
 
         def leave_out(*args: Any, **kwargs: Any) -> None:
-            del args, kwargs
-            if name not in self._said:
-                self._said.add(name)
-                say(f"{name} is not logged: a toy/v1 run has numbers and texts (reported once)")
+            tag = kwargs.get("tag", args[0] if args else None)
+            why = f"toyspec's SummaryWriter does not log what {name} is given; log it as numbers or texts"
+            self.run.leave_out(tag if isinstance(tag, str) else name, why)
 
         return leave_out
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.integrations.training_run import run_of
-from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ class ToyspecLogger:
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = run_of("torchtitan", root, options, rank=process_index())
+        self.run = run_of("torchtitan", root, options)
 
     def log(self, metrics: Mapping[str, Any], step: int) -> None:
         """Write the numbers among *metrics*."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,25 +12,22 @@ from msgspec import UNSET, UnsetType
 from toyspec.errors import StreamRefusedError, ToyspecError
 from toyspec.format.canonical import members_of
 from toyspec.format.scalars import scalar
-from toyspec.integrations.provenance import command_line, package_versions
-from toyspec.integrations.redaction import without_secrets
-from toyspec.integrations.system_metrics import SystemMetrics
 from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
 from toyspec.system_calls import cause_of, say
-from toyspec.writing.clocks import SYSTEM_CLOCK
 from toyspec.writing.devices import this_backend
-from toyspec.writing.environment import git_revision
-from toyspec.writing.event_arguments import ending_exception, ending_of
+from toyspec.writing.event_arguments import ending_of
 from toyspec.writing.field_mapping import event_members
-from toyspec.writing.named_values import NamedValues
-from toyspec.writing.run_ids import claim_directory, format_run_id, run_id_from
-from toyspec.writing.run_writer import RunWriter
+from toyspec.writing.processes import TrainingProcess
+from toyspec.writing.redaction import Redaction, without_secrets
+from toyspec.writing.run_ids import run_id_from
+from toyspec.writing.run_starting import Ranks, start_run
 from toyspec.writing.settings import OnError
+from toyspec.writing.system_metrics import SystemMetrics
 
 if TYPE_CHECKING:
     from toyspec.writing.event_arguments import Phase, Reason
-    from toyspec.writing.settings import Exist
+    from toyspec.writing.run_writer import RunWriter
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +45,12 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     notes: str | None = None
     config: Any = None
     """Further settings: a mapping, a dataclass or a namespace. Secrets in them are replaced by ``***``."""
-    ranks: Literal["first", "all"] = "first"
-    """Of several processes that train together, the first writes; with ``"all"`` each writes a bundle of its own."""
+    unredacted: tuple[str, ...] | list[str] = ()
+    """Settings that are written unchanged, though their names sound like secrets."""
+    ranks: Ranks = "first"
+    """Of several processes that train together, the first writes; with ``"all"`` each writes a stream of its own."""
+    wait_seconds: float = 30.0
+    """How long another process that writes the run is waited for; then StreamRefusedError is raised."""
     system_seconds: float = 10.0
     """Least seconds between two ``system`` events; 0 for none."""
     on_error: OnError = "disable"
@@ -74,27 +74,28 @@ class Start(msgspec.Struct, kw_only=True):
     """Id that an earlier attempt had, from the checkpoint."""
     subsample: int | None = None
     """Every how many steps the framework logs; None where steps are not logged as such."""
-    rank: int = 0
-    """Number of this process, from 0."""
+    process: TrainingProcess | None = None
+    """Which of the processes this is that train together, where the framework tells; else a launcher does."""
 
 
 class TrainingRun:
     """A run whose values come by name, at steps that may repeat or go back.
 
     It starts with ``start``, or, where *expected* is given, with its first value: until then settings may be added. No
-    failure of the log stops the training. The run ends with ``end``, at the latest with the program.
+    failure of the log stops the training. The run ends with ``end``, at the latest with the program; what is logged
+    after that opens it again.
     """
 
     def __init__(self, options: RunOptions, expected: Start | None = None) -> None:
         self.options = options
         self._expected = expected
         self._definitions: list[tuple[str, Literal["min", "max"] | None, str | None]] = []
+        self._left_out: list[tuple[str, str]] = []
         self.writer: RunWriter | None = None
         """The writer; None before the start, and in processes that do not write."""
         self._system: SystemMetrics | None = None
         self._last_step: int | None = None
         self._process = os.getpid()
-        self._names = NamedValues()
 
     @property
     def is_logging(self) -> bool:
@@ -107,20 +108,45 @@ class TrainingRun:
         return None if self.writer is None else self.writer.run_id
 
     def start(self, start: Start) -> None:
-        """Start the run, or resume it from the step of the checkpoint; do nothing in a process that does not write."""
-        if self.is_logging or (start.rank and self.options.ranks == "first"):
+        """Start the run, or go on with it from the step of the checkpoint; where none is written, do nothing.
+
+        A run that is open goes on: training again repeats its steps. Raise StreamRefusedError where another process
+        writes it.
+        """
+        self._expected = None
+        definitions, self._definitions = self._definitions, []
+        self._begin(start)
+        for name, goal, step_name in definitions:
+            self.define(name, goal=goal, step_name=step_name)
+        left_out, self._left_out = self._left_out, []
+        for name, why in left_out:
+            self.leave_out(name, why)
+
+    def expect(self, start: Start) -> None:
+        """Start the run with its first value, if it has not started by then."""
+        if self.writer is None:
+            self._expected = start
+
+    def _begin(self, start: Start) -> None:
+        if self.is_logging and self.writer is not None:
+            config = Redaction(self.options.unredacted).settings(self._config(start))
+            is_changed = self.writer.prepare_resumption(config)
+            if is_changed or start.resumed_step or self.writer.last_step is not None:
+                self.writer.run_resume(start.resumed_step or 0)
+                self._last_step = start.resumed_step
             return
+        _end_lasting(self)
         try:
             self.writer = self._opened(start)
         except (OSError, ValueError) as error:
-            if self.options.on_error == "raise":
+            is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
+            if self.options.on_error == "raise" or is_held:
                 raise
             say(f"{os.fspath(self.options.root)}: {cause_of(error)}; no run is logged, the program continues")
             return
         self._last_step = self.writer.last_step
-        if self.options.system_seconds > 0:
+        if self.options.system_seconds > 0 and self.writer.active:
             self._system = SystemMetrics(self.writer, self.options.system_seconds)
-        atexit.register(self._end_at_exit)
 
     def add_config(self, settings: Mapping[str, Any]) -> None:
         """Add *settings* to those of the run; once it has started, they are kept in a note."""
@@ -138,31 +164,28 @@ class TrainingRun:
         epoch: float | None = None,
         phase: Phase = UNSET,
     ) -> None:
-        """Write the numbers among *values* by name, at any step; all else is left out."""
-        numbers = self.numbers(values)
+        """Write *values* by name, at any step: numbers, booleans and texts; nested ones with ``/`` in their names."""
         self._start_expected(step)
-        if numbers and self.writer is not None:
+        if values and self.writer is not None:
             self._note_step(step)
-            self.writer.log(numbers, step=_given(step), epoch=_given(epoch), phase=phase)
+            self.writer.log(values, step=step, epoch=_given(epoch), phase=phase)
 
     def log_step(self, step: int, values: Mapping[str, Any]) -> None:
         """Write one optimizer step; one that is not after the last is written as plain values."""
-        numbers = self.numbers(values)
         self._start_expected(step)
-        if self.writer is None or not numbers:
+        if self.writer is None or not values:
             return
         if self._last_step is not None and step <= self._last_step:
-            self.log(numbers, step=step)
+            self.log(values, step=step)
             return
-        self.writer.step(step, **_members("step", numbers))
+        self.writer.step(step, **_members("step", values))
         self._note_step(step)
 
     def evaluate(self, name: str, values: Mapping[str, Any], *, step: int | None = None) -> None:
         """Write the result of the evaluation *name*; ``loss`` and ``ppl`` have fields of their own."""
-        numbers = self.numbers(values)
         self._start_expected(step)
         if self.writer is not None:
-            self.writer.eval(name, step=_given(step), **_members("eval", numbers))
+            self.writer.eval(name, step=_given(step), **_members("eval", values))
 
     def define(self, name: str, *, goal: Literal["min", "max"] | None = None, step_name: str | None = None) -> None:
         """Write what the metric *name* means; before the start this waits for it."""
@@ -170,6 +193,13 @@ class TrainingRun:
             self._definitions.append((name, goal, step_name))
         elif self.writer is not None:
             self.writer.define(name, goal=_given(goal), step_name=_given(step_name))
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Count a value that is not written, and say in the log *why*; before the start this waits for it."""
+        if self._expected is not None:
+            self._left_out.append((name, why))
+        elif self.writer is not None:
+            self.writer.leave_out(name, why)
 
     def note(self, text: str, *, step: int | None = None) -> None:
         """Write a remark for people."""
@@ -193,18 +223,17 @@ class TrainingRun:
             ending["error"] = cause
         self._end(ending)
 
+    def end_training(self) -> None:
+        """Take that a training has ended: the run stays open until the program ends, or another run begins."""
+        global _lasting  # noqa: PLW0603 - the last training of the process
+        _lasting = self
+
     def close(self) -> None:
         """Close the stream without a run_end: it stays torn, and can be resumed."""
-        atexit.unregister(self._end_at_exit)
         if self._system is not None:
             self._system.stop()
         if self.writer is not None:
             self.writer.close()
-
-    def numbers(self, values: Mapping[str, Any]) -> dict[str, float]:
-        """Return the numbers among *values*, nested ones with ``/`` in their names; all else is left out."""
-        place = os.fspath(self.options.root) if self.writer is None else self.writer.events_path
-        return _numbers_of(self._names.named(values, place))
 
     def _start_expected(self, step: int | None) -> None:
         expected, self._expected = self._expected, None
@@ -213,19 +242,15 @@ class TrainingRun:
         if expected.resumed_step is None and step is not None and self._continues(expected, step):
             expected.resumed_step = step - 1
         self.start(expected)
-        for name, goal, step_name in self._definitions:
-            self.define(name, goal=goal, step_name=step_name)
 
     def _continues(self, start: Start, step: int) -> bool:
-        """Return whether training at *step* continues the log that is there, which has not ended and began earlier."""
+        """Return whether training at *step* continues the log that is there, which began earlier."""
         run_id = self.options.run_id or start.run_id
         if run_id is None:
             return False
         first: int | None = None
         try:
-            for record in read(self._directory(start), mode="salvage"):
-                if record.kind == "run_end":
-                    return False
+            for record in read(os.path.join(self.options.root, run_id_from(run_id)), mode="salvage"):
                 if first is None and isinstance(record.value.get("step"), int):
                     first = record.value["step"]
         except (OSError, ToyspecError):
@@ -239,111 +264,95 @@ class TrainingRun:
         if self._system is not None:
             self._system.stop()
         if self.writer.active and not self.writer.resumes:
-            if self.writer.last_step is None and self._last_step is not None:
-                ending["final_step"] = self._last_step
             self.writer.run_end(**ending)
         self.close()
-
-    def _end_at_exit(self) -> None:
-        self._end(ending_of(ending_exception()))
 
     def _note_step(self, step: int | None) -> None:
         if step is not None and (self._last_step is None or step > self._last_step):
             self._last_step = step
 
     def _opened(self, start: Start) -> RunWriter:
-        resumes = start.resumed_step is not None
-        directory = self._directory(start)
-        try:
-            writer = self._writer(directory, "resume" if resumes else "replace")
-        except StreamRefusedError as error:
-            if error.reason != "complete":
-                raise
-            # Training on after the end of a run is another run.
-            directory = claim_directory(
-                os.path.dirname(directory), "{arch}-{seq}", arch=os.path.basename(directory), wall=SYSTEM_CLOCK.wall()
-            )
-            say(f"{error}; the training continues as run {os.path.basename(directory)}")
-            writer = self._writer(directory, "replace")
-        if writer.resumes:
-            assert start.resumed_step is not None, "only a resumed training opens a stream that is there"
-            writer.run_resume(start.resumed_step)
-        else:
-            self._write_start(writer, start)
-        return writer
+        options = self.options
+        run_id = self._run_id(start)
+        resumes = start.resumed_step is not None and run_id is not None
+        config = self._config(start)
+        return start_run(
+            options.root,
+            run_id=run_id,
+            template=f"{run_id_from(options.name or start.model.get('arch') or start.framework)}-{{date}}-{{seq}}",
+            arch=None,
+            model={key: value for key, value in start.model.items() if value is not None} or None,
+            config=config,
+            unredacted=options.unredacted,
+            backend=this_backend(),
+            name=_given(options.name),
+            group=_given(options.group),
+            tags=list(options.tags) or UNSET,
+            notes=_given(options.notes),
+            exist="resume" if resumes else "replace",
+            from_step=start.resumed_step if resumes else None,
+            wait_seconds=options.wait_seconds,
+            ranks=options.ranks,
+            on_error=options.on_error,
+            mirrors=options.mirrors,
+            process=start.process,
+        )
 
-    def _writer(self, directory: str, exist: Exist) -> RunWriter:
-        return RunWriter(directory, exist=exist, on_error=self.options.on_error, mirrors=self.options.mirrors)
-
-    def _directory(self, start: Start) -> str:
-        root = os.fspath(self.options.root)
-        suffix = f"-rank{start.rank}" if self.options.ranks == "all" else ""
+    def _run_id(self, start: Start) -> str | None:
         run_id = self.options.run_id or start.run_id
-        if run_id is not None:
-            base = run_id.removesuffix(suffix) if suffix else run_id
-            return os.path.join(root, run_id_from(base) + suffix)
-        arch = run_id_from(self.options.name or start.model.get("arch") or start.framework)
-        template = "{arch}-{date}-{seq}" + suffix
-        try:
-            return claim_directory(root, template, arch=arch, wall=SYSTEM_CLOCK.wall())
-        except OSError:
-            if self.options.on_error == "raise":
-                raise
-            # The writer fails at the same place, and reports it.
-            return os.path.join(root, format_run_id(template, arch=arch, wall=SYSTEM_CLOCK.wall(), seq=1))
+        return None if run_id is None else run_id_from(run_id)
 
-    def _write_start(self, writer: RunWriter, start: Start) -> None:
+    def _config(self, start: Start) -> dict[str, Any]:
         given = self.options.config
         config = {**start.config, **(members_of(given) if given is not None else {})}
         if start.subsample is not None and start.subsample > 1:
             config = {"subsample": start.subsample, **config}
-        group = self.options.group
-        if group is None and self.options.ranks == "all":
-            group = writer.run_id.rpartition("-rank")[0]
-        writer.run_start(
-            model={key: value for key, value in start.model.items() if value is not None},
-            config=without_secrets(config),
-            backend=this_backend(),
-            git=git_revision(),
-            name=_given(self.options.name),
-            group=_given(group),
-            tags=list(self.options.tags) or UNSET,
-            notes=_given(self.options.notes),
-            argv=command_line(),
-            packages=package_versions(),
-        )
+        return config
 
 
-def run_of(framework: str, root: str, options: Mapping[str, Any], *, rank: int = 0) -> TrainingRun:
+_lasting: TrainingRun | None = None
+
+
+def _end_lasting(other: TrainingRun) -> None:
+    """End the run whose training has ended, since *other* begins."""
+    if _lasting is not None and _lasting is not other and _lasting.is_logging:
+        _lasting.end()
+
+
+def run_of(
+    framework: str, root: str, options: Mapping[str, Any], *, process: TrainingProcess | None = None
+) -> TrainingRun:
     """Return the run of a *framework* below *root*, which starts with its first value.
 
-    *options* are those of RunOptions; an unknown one raises TypeError. *rank* is the number of this process.
+    *options* are those of RunOptions; an unknown one raises TypeError. *process* says which of several this is, where
+    the framework tells.
     """
-    return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, rank=rank))
+    return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, process=process))
 
 
-def _numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers among *values*; all else is left out."""
-    found: dict[str, float] = {}
-    for name, value in values.items():
+def _members(kind: Literal["step", "eval"], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an event; a value with the name of a count that is none is a further value."""
+    numbers = {str(name): _plain(value) for name, value in values.items()}
+    odd: dict[str, Any] = {}
+    for name in list(numbers):
         try:
-            number = scalar(value)
-        except (TypeError, ValueError, RuntimeError):
-            # An array of several elements, or one that is no longer on its device.
-            continue
-        if isinstance(number, bool):
-            number = int(number)
-        if isinstance(number, int | float):
-            found[str(name)] = number
-    return found
+            event_members(kind, {name: numbers[name]})
+        except (TypeError, ValueError):
+            odd[name] = numbers.pop(name)
+    members = event_members(kind, numbers)
+    extra = {**members.get("extra", {}), **odd}
+    if extra:
+        # Of two values with one name the later one counts.
+        members["extra"] = {name: extra[name] for name in map(str, values) if name in extra}
+    return members
 
 
-def _members(kind: Literal["step", "eval"], numbers: dict[str, float]) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
     try:
-        return event_members(kind, numbers)
-    except ValueError:
-        # A framework's number has the name of a count and is none.
-        return {"extra": numbers}
+        found = scalar(value)
+    except Exception:  # noqa: BLE001 - the writer leaves it out, and says why
+        return value
+    return float(found) if type(found) is bool else found
 
 
 def _given(value: Any) -> Any | UnsetType:

@@ -1,20 +1,18 @@
 """A stand-in for the calls of ``wandb`` that most scripts use: ``import toyspec.integrations.wandb as wandb``.
 
 It has ``init``, ``log``, ``config``, ``define_metric``, ``alert`` and ``finish``, and the run that ``init`` returns.
-Nothing leaves the machine. Media and tables are left out, which is reported once.
+Nothing leaves the machine. Media and tables are left out, which is reported once, and counted in the log.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toyspec.format.canonical import members_of
-from toyspec.format.scalars import scalar
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 from toyspec.system_calls import say
-from toyspec.writing.processes import process_index
+from toyspec.writing.processes import TrainingProcess
 from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
@@ -78,7 +76,6 @@ class Run:
         """Values that the script sets as results; written at the end by ``summary/<name>``."""
         self._step = 0
         self._pending: dict[str, Any] = {}
-        self._left_out: set[str] = set()
 
     @property
     def id(self) -> str | None:
@@ -96,7 +93,7 @@ class Run:
         return None if self.training.writer is None else self.training.writer.directory
 
     def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
-        """Write the numbers of *data* at *step*, else at one step more than the last call; ``commit=False`` waits."""
+        """Write *data* at *step*, else at one step more than the last call; ``commit=False`` waits."""
         if step is not None and int(step) != self._step:
             self._flush()
             self._step = int(step)
@@ -129,17 +126,17 @@ class Run:
         self.training.note(f"alert: {title}: {text}" if text else f"alert: {title}")
 
     def watch(self, *models: Any, **options: Any) -> None:
-        """Report once that gradients are not logged."""
+        """Count in the log that gradients are left out."""
         del models, options
         self._leave_out("watch")
 
     def save(self, *paths: Any, **options: Any) -> None:
-        """Report once that files are not copied."""
+        """Count in the log that files are left out."""
         del paths, options
         self._leave_out("save")
 
     def log_artifact(self, *artifacts: Any, **options: Any) -> None:
-        """Report once that artifacts are not copied."""
+        """Count in the log that artifacts are left out."""
         del artifacts, options
         self._leave_out("log_artifact")
 
@@ -170,15 +167,10 @@ class Run:
         pending, self._pending = self._pending, {}
         if not pending:
             return
-        for name, value in pending.items():
-            if not _is_number(value):
-                self._leave_out(f"{name} ({type(value).__name__})")
         self.training.log(pending, step=self._step)
 
     def _leave_out(self, what: str) -> None:
-        if what not in self._left_out:
-            self._left_out.add(what)
-            say(f"{what} is not logged: a toy/v1 run has numbers and texts (reported once)")
+        self.training.leave_out(what, f"toyspec's wandb does not log what {what} is given; log it as numbers or texts")
 
 
 def init(  # noqa: PLR0913 - the call of wandb
@@ -213,7 +205,8 @@ def init(  # noqa: PLR0913 - the call of wandb
         tags=[str(tag) for tag in tags or ()],
         notes=notes,
     )
-    training = TrainingRun(options, Start(framework="run", rank=1 if mode == "disabled" else process_index()))
+    process = TrainingProcess(1, 2, "mode='disabled'") if mode == "disabled" else None
+    training = TrainingRun(options, Start(framework="run", process=process))
     run = Run(training, config)
     return run
 
@@ -234,12 +227,12 @@ def alert(title: str, text: str = "", **options: Any) -> None:
 
 
 def watch(*models: Any, **options: Any) -> None:
-    """Report once that gradients are not logged."""
+    """Count in the log that gradients are left out."""
     _started().watch(*models, **options)
 
 
 def save(*paths: Any, **options: Any) -> None:
-    """Report once that files are not copied."""
+    """Count in the log that files are left out."""
     _started().save(*paths, **options)
 
 
@@ -267,11 +260,3 @@ def _started() -> Run:
     if run is None:
         raise RuntimeError("no run has been started: call wandb.init() first")
     return run
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return True
-    with contextlib.suppress(TypeError, ValueError, RuntimeError):
-        return isinstance(scalar(value), int | float | None)
-    return False

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from toyspec.format.record_mapping import cut_count
 from toyspec.generated.kaun_v1 import Scalar
+from toyspec.generated.runs import KAUN_SMALLER_IS_BETTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DECODER = msgspec.json.Decoder(Scalar)
-_SMALLER_IS_BETTER = ("loss", "error")
 
 
 def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
@@ -36,18 +36,18 @@ def is_smaller_better(tag: str, minimize: bool | UnsetType) -> bool:
         return minimize
     # In any case of the ASCII letters, and of no others.
     lowered = tag.encode("utf-8", "replace").lower().decode("utf-8", "replace")
-    return any(word in lowered for word in _SMALLER_IS_BETTER)
+    return any(word in lowered for word in KAUN_SMALLER_IS_BETTER)
 
 
 def _lenient(value: Mapping[str, Any]) -> Scalar:
-    step, tag, number = _count(value.get("step")), value.get("tag"), value.get("value", "")
+    step, tag, number = cut_count(value.get("step")), value.get("tag"), value.get("value", "")
     if step is None:
         raise ValueError("step must be an integer ≥ 0")
     if not isinstance(tag, str):
         raise ValueError("tag must be a string")  # noqa: TRY004 - one error for what is not a scalar
     if number is not None and not _is_number(number):
         raise ValueError("value must be a number or null")
-    wall_time, minimize, epoch = value.get("wall_time"), value.get("minimize"), _count(value.get("epoch"))
+    wall_time, minimize, epoch = value.get("wall_time"), value.get("minimize"), cut_count(value.get("epoch"))
     return Scalar(
         step=step,
         tag=tag,
@@ -60,11 +60,3 @@ def _lenient(value: Mapping[str, Any]) -> Scalar:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _count(value: Any) -> int | None:
-    """Return a number as an integer, its fraction cut; None for anything but a number ≥ 0."""
-    if not _is_number(value) or not math.isfinite(value):
-        return None
-    count = math.trunc(value)
-    return count if count >= 0 else None

@@ -4,8 +4,7 @@ A mirror follows the committed records of a bundle from a process of its own. Wh
 the records and of its ``Selecting``, so each row has a number, and after any interruption it goes on with the next one.
 """
 
-from toyspec.mirrors.background import BackgroundMirror
 from toyspec.mirrors.mirroring import Outcome, mirror_run
 from toyspec.mirrors.settings import Mirror
 
-__all__ = ["BackgroundMirror", "Mirror", "Outcome", "mirror_run"]
+__all__ = ["Mirror", "Outcome", "mirror_run"]

@@ -1,33 +1,38 @@
-"""The process of a BackgroundMirror: takes one order from standard input, and ends when that ends or the run does."""
+"""The process of a ``Mirror``: takes one order from standard input, and ends when that ends or the run does."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from toyspec.errors import ToyspecError
-from toyspec.mirrors.background import Order, describe
 from toyspec.mirrors.mirroring import mirror_run
+from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
 from toyspec.system_calls import cause_of, say
+
+if TYPE_CHECKING:
+    from toyspec.mirrors.mirroring import Outcome
 
 _BUSY_SECONDS = 1.0
 
 
 def main() -> int:
     """Mirror the run, and return an exit status."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=MirrorOrder)
     over = threading.Event()
     threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     deadline: float | None = None
     while True:
         try:
-            remark = describe(mirror_run(order.stream, order.mirror, until="end", over=over), order)
+            remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
         except MirrorBusyError as error:
             # The mirror of an earlier attempt at this run still sends.
             now = time.monotonic()
@@ -43,6 +48,14 @@ def main() -> int:
         if remark is not None:
             say(remark)
         return int(remark is not None)
+
+
+def _remark(outcome: Outcome, order: MirrorOrder) -> str | None:
+    """Return what a person has to know of *outcome*; None where all is well."""
+    if outcome == "abandoned":
+        run, to = os.path.dirname(order.stream), order.mirror.to
+        return f"{to} does not answer; `toyspec mirror --backfill {run} --to {to}` sends what is missing"
+    return None
 
 
 def _wait_for_end(over: threading.Event) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.mirrors.destination import Destination
-    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.state import StateFile
 
 BATCH = 500
@@ -52,7 +52,7 @@ class Delivery:
         self._state.progress.passes[-1].cuts.append(line)
         self._state.save()
 
-    def offer(self, rows: Sequence[Row]) -> None:
+    def offer(self, rows: Sequence[SentRow]) -> None:
         """Take the next *rows*, and send them once they are many."""
         for row in rows:
             number = next(self._numbers)

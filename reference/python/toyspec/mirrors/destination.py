@@ -1,9 +1,8 @@
-"""What a mirror needs of a service; each service has a module of its own."""
+"""What a mirror needs of a service."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from toyspec.convert.exported_runs import wall_of
 from toyspec.errors import ToyspecError
@@ -12,16 +11,10 @@ from toyspec.format.flattening import flattened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.settings import Mirror
     from toyspec.reading.records import Record
 
-_HOMES: Final = {
-    "wandb": "wandb_service",
-    "mlflow": "mlflow_service",
-    "trackio": "trackio_service",
-    "tensorboard": "tensorboard_files",
-}
 _DEFAULT_PROJECT: Final = "toyspec"
 
 
@@ -74,7 +67,7 @@ class NumberedRow(NamedTuple):
 
     number: int
     """Counted from 0."""
-    row: Row
+    row: SentRow
 
 
 class Destination(Protocol):
@@ -100,12 +93,6 @@ class Destination(Protocol):
 
     def close(self) -> None:
         """Leave the run unchanged; it may be opened again."""
-
-
-def destination(mirror: Mirror) -> Destination:
-    """Return the destination of *mirror*; raise ImportError where its package is not installed."""
-    module = import_module(f"toyspec.mirrors.{_HOMES[mirror.to]}")
-    return cast("Destination", module.destination(mirror))
 
 
 def mirrored(record: Record, identity: str, run_id: str, mirror: Mirror) -> MirroredRun:

@@ -14,10 +14,11 @@ import msgspec
 from toyspec.errors import ToyspecError
 from toyspec.format.json_numbers import number
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
-from toyspec.mirrors.destination import destination, mirrored
+from toyspec.mirrors.destination import mirrored
 from toyspec.mirrors.selection import Selection, point_id
+from toyspec.mirrors.services import destination
 from toyspec.mirrors.settings import Selecting
-from toyspec.mirrors.state import Pass, Progress, StateFile, identity_of, state_path
+from toyspec.mirrors.state import MirrorProgress, Pass, StateFile, identity_of, state_path
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.follower import TailEvent, follow
 from toyspec.reading.reader import read
@@ -142,7 +143,7 @@ class _Mirroring:
         run = mirrored(record, identity, folder, self._mirror)
         state = StateFile(
             state_path(stream, self._mirror, identity),
-            Progress(run=run.run_id, to=self._mirror.to, into=self._mirror.into),
+            MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into),
         )
         passes = _passes(state.progress, self._mirror.select)
         self._delivery = Delivery(run, self._destination, state, self._wait)
@@ -200,7 +201,7 @@ class _Mirroring:
         time.sleep(min(seconds, self._deadline - now))
 
 
-def _passes(progress: Progress, wanted: Selecting | None) -> list[Pass]:
+def _passes(progress: MirrorProgress, wanted: Selecting | None) -> list[Pass]:
     """Return the passes of *progress*; another choice of points than the last one begins a pass of its own."""
     passes = progress.passes
     if not passes:

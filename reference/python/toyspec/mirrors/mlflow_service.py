@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.mirrors.destination import MirroredRun, NumberedRow
-    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.settings import Mirror
 
 _RUN_TAG: Final = "toyspec.mirror"
@@ -109,7 +109,7 @@ class MlflowRun:
             self._client.log_batch(made.info.run_id, params=params[at : at + _PARAMS])
         return str(made.info.run_id)
 
-    def _keys(self, row: Row) -> Iterator[_Key]:
+    def _keys(self, row: SentRow) -> Iterator[_Key]:
         """Yield name, step, time in milliseconds and number of each value; an empty name where there is no place."""
         assert self._run is not None
         timestamp = round(self._run.wall(row.t) * _MILLISECONDS)
@@ -124,5 +124,5 @@ def _key_value(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _without(row: Row, keys: Iterator[_Key], there: set[_Key]) -> dict[str, Any]:
+def _without(row: SentRow, keys: Iterator[_Key], there: set[_Key]) -> dict[str, Any]:
     return {name: value for (name, value), key in zip(row.values.items(), keys, strict=True) if key not in there}

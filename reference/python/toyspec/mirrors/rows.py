@@ -40,7 +40,7 @@ class Point(NamedTuple):
     t: float
 
 
-class Row(NamedTuple):
+class SentRow(NamedTuple):
     """The points of one record that are sent together, or a mark between points."""
 
     line: int
@@ -56,20 +56,20 @@ class Row(NamedTuple):
     """What a metric means, as in ``define``; None for other rows."""
 
 
-def row_of(points: list[Point]) -> Row:
+def row_of(points: list[Point]) -> SentRow:
     """Return the row of *points*, which are of one record."""
     first = points[0]
     values = {point.name: point.value for point in points}
-    return Row(first.line, first.step, first.t, values, tuple(point.place for point in points))
+    return SentRow(first.line, first.step, first.t, values, tuple(point.place for point in points))
 
 
-def mark_of(record: Record) -> Row | None:
+def mark_of(record: Record) -> SentRow | None:
     """Return the row of a record that says something about points; None for all others."""
     value, t = record.value, number(record.value.get("t"))
     if record.kind == "run_resume" and type(value.get("from_step")) is int:
-        return Row(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
+        return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
     if record.kind == "define" and isinstance(value.get("name"), str) and value["name"]:
-        return Row(record.line, None, float(t or 0.0), {}, definition=value)
+        return SentRow(record.line, None, float(t or 0.0), {}, definition=value)
     return None
 
 

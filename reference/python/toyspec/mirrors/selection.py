@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from toyspec.mirrors.rows import Point, Row, mark_of, points_of
+from toyspec.mirrors.rows import Point, SentRow, mark_of, points_of
 from toyspec.mirrors.windows import Window, rows_of
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Selection:
             self.is_spent = self._bytes_left < 0
         return not self.is_spent
 
-    def take(self, record: Record, phase: str) -> list[Row]:
+    def take(self, record: Record, phase: str) -> list[SentRow]:
         """Return the rows that are due with *record*, whose phase is *phase*."""
-        found: list[Row] = []
+        found: list[SentRow] = []
         mark = mark_of(record)
         if mark is not None:
             found = [*self._close(), mark]
@@ -69,11 +69,11 @@ class Selection:
             found += self.cut()
         return found
 
-    def cut(self) -> list[Row]:
+    def cut(self) -> list[SentRow]:
         """Return the rows of the open window, which ends."""
         return self._close()
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> list[SentRow]:
         """Return the last rows of a run that has ended; of a spent budget, the last values as far as they fit."""
         rows = self._close()
         held, self._last = self._last, {}
@@ -81,7 +81,7 @@ class Selection:
             return rows
         return rows + [row for row in rows_of(held.values()) if self._pay(row, reserve=0)]
 
-    def _place(self, points: list[Point]) -> list[Row]:
+    def _place(self, points: list[Point]) -> list[SentRow]:
         rate = self._select.points_per_minute
         if rate is None:
             return self._paid(rows_of(points))
@@ -93,15 +93,15 @@ class Selection:
             self._window.add(point)
         return found
 
-    def _close(self) -> list[Row]:
+    def _close(self) -> list[SentRow]:
         window, self._window = self._window, None
         return self._paid(window.rows(len(self._names))) if window is not None else []
 
-    def _paid(self, rows: list[Row]) -> list[Row]:
+    def _paid(self, rows: list[SentRow]) -> list[SentRow]:
         """Return those of *rows* for which the budget has room, and note the last values of the others."""
         if self._points_left is None and self._bytes_left is None:
             return rows
-        paid: list[Row] = []
+        paid: list[SentRow] = []
         for row in rows:
             if not self.is_spent and self._pay(row, reserve=len(self._names)):
                 paid.append(row)
@@ -111,7 +111,7 @@ class Selection:
                 self._last[name] = Point(row.line, index, name, value, row.step, row.t)
         return paid
 
-    def _pay(self, row: Row, *, reserve: int) -> bool:
+    def _pay(self, row: SentRow, *, reserve: int) -> bool:
         """Take the price of *row* from the budget; return False, and take nothing, where only *reserve* is left."""
         size = _size(row.values) if self._bytes_left is not None else 0
         points = len(row.values)

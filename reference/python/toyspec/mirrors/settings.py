@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
-if TYPE_CHECKING:
-    import os
-
-    from toyspec.mirrors.background import BackgroundMirror
+from toyspec.writing.companions import CompanionOrder
 
 Service = Literal["wandb", "mlflow", "trackio", "tensorboard"]
 """A tracker that runs can be sent to."""
+
+WAIT_SECONDS = 10.0
+"""How long the end of a run waits for its mirrors; then they go on by themselves."""
 
 PREFIXED_KINDS = ("step", "eval")
 
@@ -69,8 +70,18 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
         if self.to not in get_args(Service):
             raise ValueError(f"to is {self.to!r}; it must be one of {', '.join(map(repr, get_args(Service)))}")
 
-    def begin(self, stream: str | os.PathLike[str]) -> BackgroundMirror:
-        """Start a process that sends the run at *stream* on while it is written, and return what ends it."""
-        from toyspec.mirrors.background import BackgroundMirror
+    def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
+        """Return the process that sends the run at *stream* on while it is written."""
+        return CompanionOrder(
+            "toyspec.mirrors",
+            msgspec.json.encode(MirrorOrder(os.path.abspath(stream), self)),
+            wait_seconds=WAIT_SECONDS,
+            late=f"{self.to}: the rest of the run is still being sent",
+        )
 
-        return BackgroundMirror(stream, self)
+
+class MirrorOrder(msgspec.Struct, frozen=True):
+    """What the process of a ``Mirror`` is to do."""
+
+    stream: str
+    mirror: Mirror

@@ -33,7 +33,7 @@ class Pass(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of its rows that were sent before another choice was made; None for the last pass."""
 
 
-class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
+class MirrorProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The content of a state file."""
 
     run: str
@@ -51,7 +51,7 @@ class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
 class StateFile:
     """The state of one run and one destination; while it is open, no other process has it."""
 
-    def __init__(self, path: str, progress: Progress) -> None:
+    def __init__(self, path: str, progress: MirrorProgress) -> None:
         """Open the file at *path*, which gets *progress* where it is new; raise MirrorBusyError, or OSError."""
         self.path = path
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -97,10 +97,10 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:8]
 
 
-def _read(path: str) -> Progress | None:
+def _read(path: str) -> MirrorProgress | None:
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Progress)
+            return msgspec.json.decode(file.read(), type=MirrorProgress)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:

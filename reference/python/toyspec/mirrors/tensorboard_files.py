@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.mirrors.destination import MirroredRun, NumberedRow
-    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.settings import Mirror
 
 _DEFAULT_DIRECTORY = "tensorboard"
@@ -85,7 +85,7 @@ class EventFile:
         files = [entry for entry in (os.listdir(plain) if os.path.isdir(plain) else []) if "tfevents" in entry]
         return os.path.join(plain if not files or name in files else f"{plain}-{run.identity}", name)
 
-    def _events(self, row: Row) -> Iterator[bytes]:
+    def _events(self, row: SentRow) -> Iterator[bytes]:
         assert self._run is not None
         wall = self._run.wall(row.t)
         if row.resumes_after is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.mirrors.destination import MirroredRun, NumberedRow
-    from toyspec.mirrors.rows import Row
+    from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.settings import Mirror
 
 # Trackio finds its directory when it is imported, so it is imported in a process of its own.
@@ -115,12 +115,12 @@ class TrackioDatabase:
         if failure is not None:
             raise OSError(f"Trackio could not write its database: {failure}")
 
-    def _id(self, row: Row) -> str:
+    def _id(self, row: SentRow) -> str:
         assert self._run is not None
         places = ",".join(map(str, row.places))
         return f"toyspec-{self._run.identity}-{row.line}-{places}"
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: SentRow) -> dict[str, Any]:
     numbers = {name: value for name, value in row.values.items() if value is None or isinstance(value, int | float)}
     return {name: shown_number(value) for name, value in numbers.items()}

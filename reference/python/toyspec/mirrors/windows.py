@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toyspec.mirrors.rows import Point, Row, row_of
+from toyspec.mirrors.rows import Point, SentRow, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Window:
         if len(held) > 4 * share:
             self._points[point.name] = thinned(held, share)
 
-    def rows(self, names: int) -> list[Row]:
+    def rows(self, names: int) -> list[SentRow]:
         """Return what is kept, in the order of the stream; *names* is the number of metrics of the run so far."""
         share = self._share(names)
         total = sum(map(len, self._points.values()))
@@ -53,7 +53,7 @@ class Window:
         return max(KEPT, int(seconds * self._rate) // max(1, names))
 
 
-def rows_of(points: Iterable[Point]) -> list[Row]:
+def rows_of(points: Iterable[Point]) -> list[SentRow]:
     """Return the rows of *points*, one for each record, in the order of the stream."""
     by_line: dict[int, list[Point]] = {}
     for point in sorted(points):

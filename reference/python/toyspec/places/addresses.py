@@ -75,7 +75,7 @@ def secret_of(address: str) -> tuple[str, str]:
     return _users.get(f"{parts.scheme}://{parts.host}", ""), _queries.get(above, "")
 
 
-class Parts(NamedTuple):
+class AddressParts(NamedTuple):
     """The parts of an address."""
 
     scheme: str
@@ -85,11 +85,11 @@ class Parts(NamedTuple):
     """The path without a slash at its start."""
 
 
-def parts_of(address: str) -> Parts:
+def parts_of(address: str) -> AddressParts:
     """Return the parts of *address*."""
     scheme, _, rest = address.partition("://")
     host, _, key = rest.partition("/")
-    return Parts(scheme, host, key)
+    return AddressParts(scheme, host, key)
 
 
 def path_in(path: str, name: str) -> str:

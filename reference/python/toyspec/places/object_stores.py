@@ -150,7 +150,7 @@ class ObjectPlace:
     @staticmethod
     def _entry(address: str, meta: dict[str, Any]) -> Entry:
         changed = meta["last_modified"]
-        return Entry(address, meta["size"], meta.get("e_tag") or changed.isoformat(), changed.timestamp())
+        return Entry(address, meta["size"], meta.get("e_tag") or changed.isoformat())
 
 
 class _BeyondError(Exception):

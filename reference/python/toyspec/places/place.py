@@ -18,8 +18,6 @@ class Entry(NamedTuple):
     """Number of bytes."""
     identity: str
     """A text that changes with the content: the entity tag of a store, else the time of the last change."""
-    modified: float = 0.0
-    """When it was last changed, in seconds since the Unix epoch; 0 where it is not known."""
 
 
 class Part(NamedTuple):
@@ -34,6 +32,14 @@ class ChangedError(PlaceError):
 
     def __init__(self, address: str) -> None:
         super().__init__(address, "it changed while it was read; read it again")
+
+
+class MalformedAnswerError(PlaceError):
+    """The answer has status 200 and lacks what was asked for: whether the request was done is not known."""
+
+    def __init__(self, address: str, lacks: str) -> None:
+        fact = f"the answer of the server has no {lacks}, as one that was cut off or came from a proxy; try again"
+        super().__init__(address, fact)
 
 
 class RangesMissingError(PlaceError):

@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from toyspec.format.json_numbers import number
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ _OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "ste
     _RESUME,
     "run_end",
 }
+_KNOWN = FIELDS["toy/v1"].keys()
 # A step number counts train steps in every event of these phases; decoding and serving count their own.
 _TRAINING = frozenset((_TRAIN, "eval"))
-_PHASES = frozenset((*_TRAINING, "decode", "serve"))
 _MAX_STEP = (1 << 63) - 1
 
 
@@ -52,10 +51,10 @@ class Attempts:
     def learn(self, record: Record) -> None:
         """Take in the next record of the stream."""
         if record.profile != "toy/v1":
-            self._attempt = max(self._attempt, getattr(record, "attempt", 1))
+            self._attempt = max(self._attempt, record.attempt)
             return
         if record.kind == _START and self._phase is None:
-            self._phase = _phase(record) or _TRAIN
+            self._phase = record.phase or _TRAIN
         if record.kind != _RESUME:
             return
         from_step = record.get("from_step")
@@ -74,17 +73,15 @@ class Attempts:
 
     def phase_of(self, record: Record) -> str:
         """Return the phase of *record*: its own, else that of run_start, else train."""
-        return _phase(record) or self._phase or _TRAIN
+        return record.phase or self._phase or _TRAIN
 
     def is_own_step(self, record: Record) -> bool:
-        """Return whether *record* is a step event of the run's own phase, with a valid number and time.
+        """Return whether *record* is a valid step, see ``Record.is_step``, of the run's own phase.
 
-        The run's own phase is that of its run_start, if it was learned, else train.
+        The run's own phase is that of its run_start, if it was learned, else train; other profiles have one phase.
         """
-        if record.kind != _STEP:
-            return False
-        step, t, own = record.get("step"), number(record.get("t")), self.own_phase
-        return type(step) is int and step >= 0 and t is not None and t >= 0 and (_phase(record) or own) == own
+        own = self.own_phase
+        return record.is_step and (record.profile != "toy/v1" or (record.phase or own) == own)
 
     def state(self) -> tuple[list[int], list[int], str | None, int]:
         """Return what was learned, as plain values that ``of`` takes."""
@@ -110,20 +107,24 @@ class Attempts:
     def is_abandoned(self, record: Record) -> bool:
         """Return whether a later attempt supersedes *record*."""
         if record.profile != "toy/v1":
-            return self._attempt > 1 and getattr(record, "attempt", self._attempt) < self._attempt
+            return self._attempt > 1 and record.attempt < self._attempt
         kept = self.last_step_kept(record.line)
         return kept is not None and self.is_superseded(record, kept)
 
+    def are_values_abandoned(self, record: Record) -> bool:
+        """Return whether a later attempt supersedes the metrics of *record*: those of unknown kinds too.
+
+        ``is_abandoned`` is what the reader follows, which returns records of unknown kinds like all others.
+        """
+        if record.profile != "toy/v1" or record.kind in _KNOWN:
+            return self.is_abandoned(record)
+        kept, step = self.last_step_kept(record.line), record.step
+        return kept is not None and step is not None and step > kept and self.phase_of(record) in _TRAINING
+
     def is_superseded(self, record: Record, from_step: int) -> bool:
         """Return whether a resumption after *record* from *from_step* supersedes it."""
-        step = record.get("step")
-        if record.kind not in _OF_A_STEP or type(step) is not int or step <= from_step:
+        step = record.step
+        if record.kind not in _OF_A_STEP or step is None or step <= from_step:
             return False
         phase = self.phase_of(record)
         return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
-
-
-def _phase(record: Record) -> str | None:
-    phase = record.get("phase")
-    # An invalid phase counts as absent.
-    return phase if isinstance(phase, str) and phase in _PHASES else None

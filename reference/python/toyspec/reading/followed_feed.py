@@ -91,8 +91,11 @@ class FollowedFeed:
         assert self._choice is not None
         if self._choice.profile_of(held, self._path) is not None:
             return None
+        # Imported with the first document: start-up time counts.
+        from toyspec.format.dialects import DOCUMENTS
+
         read_as = self._choice.choose(held, self._detect, path=self._path)
-        return read_as if read_as is not None and read_as.dialect.form.type == "document" else None
+        return read_as if read_as is not None and read_as.dialect.form.type in DOCUMENTS else None
 
     def _rows(self, read_as: ReadAs) -> list[Any]:
         """Return the rows of what is held, and of all that follows from now on."""
@@ -116,7 +119,7 @@ class FollowedFeed:
 
     @property
     def is_by_lines(self) -> bool:
-        """True once it is known how the file is read, unless it is one document: each line is then read by itself."""
+        """True once it is known how the file is read, and that each line is read by itself."""
         return self._held is None and self.feed_now.is_by_lines
 
     def skip(self, size: int) -> None:

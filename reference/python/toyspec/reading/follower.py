@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 
-from toyspec.errors import StreamMissingError, StreamUnreadableError
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
-from toyspec.reading.live_file import AnyLiveFile, Status, open_live
+from toyspec.reading.live_stream import Change, LiveStream
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.polling import Polling, checked_poll_seconds
 from toyspec.reading.profile_detection import detect_profile_at
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
     from toyspec.reading.last_records import Skipped
+    from toyspec.reading.live_bytes import LiveBytes
 
 Until = Literal["run_end", "forever"]
 """Whether following stops after the end of the run, or continues with later files at the path."""
@@ -93,7 +94,10 @@ class Follower:
 
     @property
     def dialect(self) -> DialectUse | None:
-        """How the log of another program is read; None for a stream of a profile, and for an unknown format."""
+        """How the log of another program is read; None for a stream of a profile, and for an unknown format.
+
+        Whether the run ended is left open: more may follow.
+        """
         feed = self._tail.feed
         return None if isinstance(feed, RecordFeed) else feed.read_as.use
 
@@ -192,7 +196,7 @@ def _never() -> bool:
 
 
 class _Tail:
-    """The file at the path, and how far it was read."""
+    """The stream at the path as records and events."""
 
     def __init__(
         self,
@@ -208,25 +212,22 @@ class _Tail:
         self._path = path
         self._until = until
         self._new_feed = feed
-        self._file: AnyLiveFile | None = None
+        self._stream = LiveStream(self._located, chunk_bytes=_CHUNK_BYTES)
         self._stop: Callable[[], bool] = _never
         self._finished = False
-        self._is_gone = False
-        self.trouble: Exception | None = None
         self._begin_stream(path)
+
+    def _located(self) -> str:
+        return locate_stream(self._path, self._choice.stream_files)[0]
 
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)
         self._skipped: Skipped | None = None
-        self._seen: tuple[int, int] | None = None
-        # A network file system may show NUL bytes in place of data to come: they count only when seen twice.
-        self._doubts = False
-        self._trusted = 0
 
     def _feed_of(self, path: str) -> FollowedFeed:
         return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
 
-    def _skip(self, file: AnyLiveFile, records: int) -> None:
+    def _skip(self, file: LiveBytes, records: int) -> None:
         """Pass over what is before the last *records*, if that is much."""
         # Imported here: start-up time counts.
         from toyspec.reading.last_records import skip_to_last
@@ -244,9 +245,12 @@ class _Tail:
     def feed(self) -> AnyFeed:
         return self._feed.feed_now
 
+    @property
+    def trouble(self) -> Exception | None:
+        return self._stream.trouble
+
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._stream.close()
 
     def run(self, polling: Polling) -> Items:
         """Poll the path and yield what is new."""
@@ -258,132 +262,47 @@ class _Tail:
                     yield item
                     last = polling.clock()
                 is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
-                is_read = not self._doubts and (self._file is None or not self._file.is_outdated)
-                if self._finished or (is_idle and is_read):
+                if self._finished or (is_idle and self._stream.is_settled):
                     break
                 polling.sleep(polling.poll_seconds)
             for gap in self._feed.at_end():
-                yield from self._give(self._file, gap)
+                yield from self._give(gap)
         finally:
             self.close()
 
     def _poll(self) -> Items:
-        """Yield what is new since the last poll; an input error waits for the next one."""
-        try:
-            yield from self._poll_file()
-        except OSError as error:
-            self.trouble = error
-            self._seen = None
-            self._doubts = False
-
-    def _poll_file(self) -> Items:
-        file = self._file
-        if file is None:
-            yield from self._begin()
-            return
-        try:
-            status = file.status_at_path()
-        except (FileNotFoundError, NotADirectoryError):
-            yield from self._poll_without_path(file)
-            return
-        if file.is_at_path(status):
-            self._is_gone = False
-            yield from self._go_on(file, status)
-        else:
-            yield from self._change_over(file)
-
-    def _begin(self) -> Items:
-        try:
-            stream, _ = locate_stream(self._path, self._choice.stream_files)
-            self._file = file = open_live(stream)
-        except StreamMissingError:
-            return
-        self._begin_stream(stream)
-        if self._last is not None:
-            self._skip(file, self._last)
-        yield from self._go_on(file, file.status())
-
-    def _poll_without_path(self, file: AnyLiveFile) -> Items:
-        """Yield what is new in a file that lost its name: deleted, or renamed with another one to come."""
-        yield from self._go_on(file, file.status())
-        if not (self._is_gone or self._doubts or self._finished):
-            self._is_gone = True
-            yield self._event("gone")
-
-    def _change_over(self, old: AnyLiveFile) -> Items:
-        """Yield the rest of *old*, then the content of the file that replaced it."""
-        try:
-            new = open_live(old.path)
-        except StreamMissingError:
-            return
-        except StreamUnreadableError as error:
-            self.trouble = error
-            return
-        content = old.content()
-        if content == "uncommitted-changed":
-            self._take_back(old)
-        if content in ("same", "uncommitted-changed"):
-            yield from self._drain(old, nul="trust")
-        if self._finished:
-            return
-        event = self._event("rotated" if old.status().st_nlink else "replaced")
-        old.close()
-        self._file = new
-        self._is_gone = False
-        self._begin_stream(new.path)
-        yield event
-        yield from self._go_on(new, new.status())
-
-    def _go_on(self, file: AnyLiveFile, status: Status) -> Items:
-        """Yield what is new in *file*, whose status is *status*."""
-        seen = (status.st_size, status.st_mtime_ns)
-        if seen == self._seen and not self._doubts:
-            return
-        if self._doubts or self.trouble is not None:
-            file.reopen()
-            self._doubts = False
-        content = file.content()
-        if content in ("truncated", "replaced"):
-            event = self._event(content)
-            file.restart()
-            self._begin_stream(file.path)
-            yield event
-        elif content == "uncommitted-changed":
-            self._take_back(file)
-        self._seen = seen
-        self.trouble = None
-        yield from self._drain(file, nul="doubt")
-
-    def _take_back(self, file: AnyLiveFile) -> None:
-        """Drop a fragment that a repair cut off, or that was rewritten."""
-        file.drop_uncommitted()
-        self._feed.drop_fragment()
-
-    def _drain(self, file: AnyLiveFile, *, nul: Literal["trust", "doubt"]) -> Items:
-        """Yield the content of *file* from its position on."""
-        while data := file.peek(_CHUNK_BYTES):
-            # Since it was read, a fragment may have been cut off and overwritten by other lines.
-            if b"\n" in data and file.lost_fragment:
-                if file.content() != "uncommitted-changed":
-                    self._seen = None
-                    return
-                self._take_back(file)
-                continue
-            found = data.find(0, max(0, self._trusted - file.position)) if nul == "doubt" else -1
-            if found >= 0:
-                self._doubts = True
-                self._trusted = file.status().st_size
-                data = data[:found]
-            file.take(data)
-            for item in self._feed.feed(data):
-                yield from self._give(file, item)
+        """Yield what is new since the last poll."""
+        with closing(self._stream.poll()) as changes:
+            for change in changes:
+                yield from self._records(change) if isinstance(change, bytes) else self._changed(change)
                 if self._finished:
                     return
-            self._finished = self._stop()
-            if self._doubts or self._finished:
-                return
 
-    def _give(self, file: AnyLiveFile | None, item: Record | Gap) -> Items:
+    def _records(self, data: bytes) -> Items:
+        for item in self._feed.feed(data):
+            yield from self._give(item)
+            if self._finished:
+                return
+        self._finished = self._stop()
+
+    def _changed(self, change: Change) -> Items:
+        file = self._stream.file
+        assert file is not None
+        if change == "begun":
+            self._begin_stream(file.path)
+            if self._last is not None:
+                self._skip(file, self._last)
+        elif change == "uncommitted-changed":
+            self._feed.drop_fragment()
+        else:
+            feed = self.feed
+            event = TailEvent(change, file.path, feed.next_line, feed.committed, feed.size - feed.committed)
+            if change != "gone":
+                self._begin_stream(file.path)
+            yield event
+
+    def _give(self, item: Record | Gap) -> Items:
+        file = self._stream.file
         assert file is not None
         if isinstance(item, Gap):
             path, line = file.located(item.line + (0 if self._skipped is None else self._skipped.lines), item.offset)
@@ -393,8 +312,3 @@ class _Tail:
         if item.kind is not None and item.kind == closing_kind(item.profile):
             yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
             self._finished = self._until == "run_end"
-
-    def _event(self, kind: EventKind) -> TailEvent:
-        path = self._path if self._file is None else self._file.path
-        feed = self.feed
-        return TailEvent(kind, path, feed.next_line, feed.committed, feed.size - feed.committed)

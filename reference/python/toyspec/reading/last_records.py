@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.reading.followed_feed import FollowedFeed
-    from toyspec.reading.live_file import AnyLiveFile
+    from toyspec.reading.live_bytes import LiveBytes
 
 _FIRST_BYTES = 1 << 14
 _GROWTH = 8
@@ -21,7 +21,7 @@ _MOST_BYTES = 1 << 24
 class Skipped:
     """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
 
-    def __init__(self, file: AnyLiveFile, start: int, end: int) -> None:
+    def __init__(self, file: LiveBytes, start: int, end: int) -> None:
         self._file = file
         self._start = start
         self._end = end
@@ -36,7 +36,7 @@ class Skipped:
 
 
 def skip_to_last(
-    records: int, file: AnyLiveFile, new_feed: Callable[[], FollowedFeed], head_bytes: int
+    records: int, file: LiveBytes, new_feed: Callable[[], FollowedFeed], head_bytes: int
 ) -> tuple[FollowedFeed, Skipped] | None:
     """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
 
@@ -52,12 +52,13 @@ def skip_to_last(
         if b"\0" in head or not _is_passed(feed, head):
             return None
         tail = file.read(size - length, length)
-        start = size - length + tail.find(b"\n") + 1
+        cut = tail.find(b"\n") + 1
+        start = size - length + cut
         if len(tail) < length or b"\0" in tail:
             return None
-        if start > size - length:
+        if cut:
             feed.skip(start - len(head))
-            found = feed.feed(tail[start - size :])
+            found = feed.feed(tail[cut:])
             if sum(isinstance(item, Record) for item in found) > records:
                 return _moved(file, new_feed(), head, start)
         length *= _GROWTH
@@ -75,7 +76,7 @@ def _is_closing(record: Record) -> bool:
     return record.kind is not None and record.kind == closing_kind(record.profile)
 
 
-def _moved(file: AnyLiveFile, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, Skipped]:
+def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, Skipped]:
     feed.feed(head)
     feed.skip(start - len(head))
     file.take(head)

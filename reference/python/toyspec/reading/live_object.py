@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from toyspec.places.kept_blocks import kept_blocks
 from toyspec.places.opening import place_of
 from toyspec.places.place import ChangedError
-from toyspec.reading.live_file import Fingerprint
+from toyspec.reading.live_bytes import LiveBytes
 from toyspec.reading.remote_streams import missing_or_unreadable
 
 if TYPE_CHECKING:
-    from toyspec.reading.live_file import Content, Status
+    from toyspec.reading.live_bytes import Content, Status
 
 _NEW_BYTES = 1 << 16
 _MOST_BYTES = 1 << 22
@@ -36,7 +36,7 @@ def status_of(size: int, identity: str) -> ObjectStatus:
     return ObjectStatus(size, int.from_bytes(mark[:7], "big"))
 
 
-class LiveObject(Fingerprint):
+class LiveObject(LiveBytes):
     """An object that is read at one position. It takes bounded memory.
 
     An object has no descriptor that survives its replacement. Another version goes on from what was read if it has

@@ -7,15 +7,15 @@ from errno import ESTALE
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamMissingError
-from toyspec.reading.live_file import Fingerprint
+from toyspec.reading.live_bytes import LiveBytes
 from toyspec.reading.parts import parts_in
 
 if TYPE_CHECKING:
-    from toyspec.reading.live_file import Content, Status
+    from toyspec.reading.live_bytes import Content, Status
     from toyspec.reading.parts import PartsStatus
 
 
-class LiveParts(Fingerprint):
+class LiveParts(LiveBytes):
     """The parts in a directory, to which others are added while they are read at one position.
 
     Parts that were read may be removed: their program has taken them into its database. Opening raises

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.escaping import printable, shortened
 from toyspec.format.line_validation import decode
 from toyspec.format.lines import first_lines
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
-from toyspec.reading.stream_files import parts_status
+from toyspec.reading.gzip_data import GzipDataError
+from toyspec.reading.stream_files import GZIP_MAGIC, parts_status, unpacked_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.findings import Profile
     from toyspec.format.dialect_mapping import ReadAs
-    from toyspec.format.dialects import Dialect
+    from toyspec.format.dialects import Dialect, Keys
     from toyspec.format.own_profiles import OwnProfile
 
 HEAD_BYTES = 1 << 16
@@ -27,6 +31,7 @@ CONSOLE_BYTES = 1 << 20
 """Number of bytes of text in which the first metrics are looked for: many programs print their settings before them."""
 
 # What only the logs of other programs need is imported with the first of them: start-up time counts.
+_MOST_KEYS = 40
 _MANIFESTED: Profile = "kaun/v1"
 
 
@@ -34,8 +39,8 @@ class DialectChoice:
     """Which dialects a reading may use.
 
     *name* is ``"auto"`` to recognize one, the name of one, or None for none: files that follow no profile of toyspec
-    are then of another format, as the specification says. *step* is the key of the step, if the user named it. *own*
-    are dialects of the user, which are tried first. *profile* is a profile that reads every file: one of toyspec, or
+    are then of another format, as the specification says. *keys* are those that the user named, if any. *own* are
+    dialects of the user, which are tried first. *profile* is a profile that reads every file: one of toyspec, or
     the directory of one of the user. *profiles* are directories of profiles of the user, which are tried before all
     others.
     """
@@ -44,13 +49,13 @@ class DialectChoice:
         self,
         name: str | None = "auto",
         *,
-        step: str | None = None,
+        keys: Keys | None = None,
         own: Sequence[Dialect] = (),
         profile: str | None = None,
         profiles: Sequence[str] = (),
     ) -> None:
         self.name = name if profile is None else None
-        self.step = step
+        self.keys = keys
         self.own = tuple(own)
         self.profile = profile
         self.profiles = tuple(profiles)
@@ -59,6 +64,16 @@ class DialectChoice:
             from toyspec.format.dialects import dialect_named
 
             self._named = next((each for each in self.own if each.name == name), None) or dialect_named(name)
+
+    @classmethod
+    def of(cls, dialect: DialectChoice | str | None) -> DialectChoice:
+        """Return the choice that *dialect* names: itself, ``"auto"``, the name of a dialect, or None for none."""
+        return dialect if isinstance(dialect, DialectChoice) else cls(dialect)
+
+    @property
+    def marks(self) -> object:
+        """What two choices that read the same files have in common."""
+        return self.name, self.keys, self.profile, self.profiles, tuple(each.name for each in self.own)
 
     @property
     def is_named(self) -> bool:
@@ -104,35 +119,62 @@ class DialectChoice:
         return [loaded(name) for name in named if is_loaded(name)]
 
     def choose(
-        self, head: bytes, detect: Callable[..., Profile | None] = detect_profile, *, path: str = ""
+        self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
     ) -> ReadAs | None:
         """Return how to read the file that begins with *head*; None for a stream of toyspec, and for unknown formats.
 
-        *detect* returns the profile of a stream by its first record. A manifest beside the file counts less than a
-        dialect of one program.
+        *detect* returns the profile of a stream by its first record, by default ``detect_profile``. A manifest beside
+        the file counts less than a dialect of one program.
         """
         if self.name is None:
             return None
         if self._named is not None:
-            from toyspec.format.recognition import read_as, sample
-
-            return _with_files(read_as(self._named, sample(head, self._named), step=self.step, named=True), path)
+            return _with_files(self._read_as(self._named, head, path), path)
         first = first_object(head)
-        profile = None if first is None else detect(first)
+        profile = None if first is None else (detect or detect_profile)(first)
         if profile is not None and profile != _MANIFESTED:
             return None
         if first is not None and detect_profile(first) is not None:
             return None
-        from toyspec.format.dialects import dialects
-        from toyspec.format.recognition import recognize
+        from toyspec.format.dialects import NO_KEYS, dialects
+        from toyspec.format.recognition import has_step_word, recognize
 
         known = [*self.own, *dialects()]
         if profile == _MANIFESTED:
             known = [each for each in known if each.rank == "program"]
-        found = recognize(head, known, name=stream_name(os.path.basename(path)), step=self.step)
+        may_fit = bool(self.own) or self.keys is not None or has_step_word(head)
+        name = stream_name(os.path.basename(path))
+        found = recognize(head, known, name=name, keys=self.keys or NO_KEYS) if may_fit else None
         if found is None and first is None:
             found = self._in_console(head, path)
+        if found is None and self.keys is not None:
+            raise self._missing(head, known, path)
         return None if found is None else _with_files(found, path)
+
+    def _read_as(self, dialect: Dialect, head: bytes, path: str) -> ReadAs:
+        """Return how to read a file by *dialect*, which was named; raise UnknownFormatError without the named keys."""
+        from toyspec.format.dialects import NO_KEYS
+        from toyspec.format.recognition import read_as, sample, with_columns
+
+        keys = self.keys or NO_KEYS
+        dialect = with_columns(dialect, keys.columns) if keys.columns else dialect
+        rows = sample(head, dialect)
+        if rows and any(not any(key in row for row in rows) for key in keys.named):
+            raise self._missing(head, [dialect], path)
+        return read_as(dialect, rows, keys=keys, named=True, head=head)
+
+    def _missing(self, head: bytes, known: Sequence[Dialect], path: str) -> UnknownFormatError:
+        """Return the error that says which of the named keys no record has, and which keys there are."""
+        from toyspec.format.recognition import keys_in
+
+        assert self.keys is not None
+        there = keys_in(head, known)
+        missing = [key for key in self.keys.named if key not in there]
+        listed = ", ".join(printable(key) for key in there[:_MOST_KEYS]) + (", …" if len(there) > _MOST_KEYS else "")
+        fact = f"no record has the key {shortened(missing[0])}" if missing else "no record has the keys that were named"
+        fact = fact if missing or not there else "the records have no number under the keys that were named"
+        advice = f"the records have: {listed}" if there else "no record was found; name the form with --dialect"
+        return UnknownFormatError(path or "<bytes>", f"{fact}; {advice}")
 
     def has_console_text(self, data: bytes) -> bool:
         """Return whether *data* has the text by which the console output of a program is known."""
@@ -144,11 +186,13 @@ class DialectChoice:
         """Return how to read the text file at *path*, whose first metrics come after *head*; None if it has none."""
         if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
             return None
+        from toyspec.format.dialects import NO_KEYS
         from toyspec.format.recognition import recognize
 
         with open(path, "rb") as file:
             text = file.read(CONSOLE_BYTES)
-        return recognize(text, self._consoles(), name=stream_name(os.path.basename(path)), step=self.step)
+        name = stream_name(os.path.basename(path))
+        return recognize(text, self._consoles(), name=name, keys=self.keys or NO_KEYS)
 
     def _consoles(self) -> list[Dialect]:
         """Return the dialects whose records are lines between other output, and which are known by a text."""
@@ -165,10 +209,96 @@ def _with_files(found: ReadAs, path: str) -> ReadAs:
     return msgspec.structs.replace(found, files=max(1, parts_status(path).st_nlink))
 
 
+class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the names
+    """Patterns of the file names of logs that a choice may read, with which a store is searched.
+
+    On this machine content decides: ``has_log`` returns for any file whether the choice reads it as the log of another
+    program.
+    """
+
+    choice: DialectChoice
+
+    def has_log(self, path: str, version: str) -> bool:
+        """Return whether the file *path* is a log; True for one with a usual name that cannot be read.
+
+        *version* changes with the file, which is read once for each.
+        """
+        name = os.path.basename(path)
+        if name.endswith(NOT_LOGS) or _SIDE_FILE.search(name) or _is_elsewhere(path):
+            return False
+        # Pages of manuals are compressed too, and to unpack them takes long.
+        if name.endswith(".gz") and not name.removesuffix(".gz").endswith(_PACKED_LOGS):
+            return False
+        known = _KNOWN_LOGS.get((path, version, self.choice.marks))
+        if known is None:
+            known = self._has_log(path, name)
+            if version:
+                if len(_KNOWN_LOGS) > _MOST_KNOWN:
+                    _KNOWN_LOGS.clear()
+                _KNOWN_LOGS[path, version, self.choice.marks] = known
+        return known
+
+    def _has_log(self, path: str, name: str) -> bool:
+        from toyspec.format.recognition import file_fits, has_step_word
+
+        try:
+            with open(path, "rb") as file:
+                head = file.read(HEAD_BYTES)
+            if head.startswith(GZIP_MAGIC):
+                head = unpacked_head(path, HEAD_BYTES)[0]
+            if self.choice.profile_of(head, path) is not None:
+                return True
+            is_free = bool(self.choice.own) or self.choice.keys is not None or len(head) == HEAD_BYTES
+            if not head or not (is_free or has_step_word(head)):
+                return False
+            return self.choice.choose(head, path=path) is not None
+        except (StreamError, GzipDataError, OSError):
+            return file_fits(name, self)
+
+
+_KNOWN_LOGS: dict[tuple[str, str, object], bool] = {}
+_MOST_KNOWN = 100_000
+# Files that quote the output of programs, or have none.
+NOT_LOGS = (
+    *(
+        ".py",
+        ".pyi",
+        ".md",
+        ".rst",
+        ".ipynb",
+        ".sh",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".html",
+        ".css",
+        ".xml",
+        ".svg",
+        ".lock",
+    ),
+    *(".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".rs", ".js", ".mjs", ".ts", ".tsx", ".go", ".java", ".rb", ".map"),
+    *(".pyc", ".so", ".a", ".o", ".dll", ".dylib", ".exe", ".whl", ".zip", ".tar", ".tgz", ".xz", ".bz2", ".zst"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".wav", ".mp3", ".pdf", ".ttf", ".woff", ".woff2"),
+    *(".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".h5", ".onnx", ".gguf", ".arrow"),
+    *(".parquet", ".db", ".sqlite", ".wandb"),
+)
+"""Ends of names of files that are not logs of other programs."""
+_PACKED_LOGS = (".jsonl", ".json", ".csv", ".tsv", ".log", ".txt", ".out", ".dat", ".ndjson")
+_SIDE_FILE = re.compile(r"\.(?:prev|torn-\d+)(?:-\d+)?$", re.ASCII)
+# What is in these is a part of runs that other tools keep there, and that are imported as a whole.
+_HOMES_OF_OTHERS = frozenset(["wandb", "mlruns", "dvclive", ".aim"])
+
+
+def _is_elsewhere(path: str) -> bool:
+    return not _HOMES_OF_OTHERS.isdisjoint(os.path.dirname(path).split(os.sep))
+
+
 def first_object(head: bytes) -> dict[str, Any] | None:
     """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
+    if b"{" not in head:
+        return None
     for line in first_lines(head):
-        if not line.data:
+        if not line.data or b"{" not in line.data:
             continue
         value = decode(line.data)
         if value is None and line.data.lstrip()[:1] == b"{":
@@ -188,6 +318,15 @@ def usual_names(choice: DialectChoice) -> tuple[str, ...]:
     """Return the patterns of the file names of the logs that *choice* may read."""
     if choice.name is None:
         return choice.stream_files
+    # A dialect that the user named reads every file: there, only names decide.
+    if choice.is_named:
+        return _usual_names(choice)
+    names = LogNames(_usual_names(choice))
+    names.choice = choice
+    return names
+
+
+def _usual_names(choice: DialectChoice) -> tuple[str, ...]:
     from toyspec.format.dialects import dialects
 
     known = [*choice.own, *dialects()]

@@ -54,7 +54,7 @@ class NumberBlock(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[int, int] | None
     """The first and the last valid step."""
     columns: dict[str, tuple[array[int], array[float]]]
-    """The steps and the values of each metric: see ``metrics_of``. NaN stands for null."""
+    """The steps and the values of each metric: see ``Record.values``. NaN stands for null."""
     rows: Rows | None
     """Where each step is; None where there is no step, or where places were not asked for."""
     places: dict[str, Rows] = {}
@@ -178,7 +178,7 @@ def latest(items: Iterable[Record | NumberBlock], attempts: Attempts) -> Iterato
     """Yield of *items*, from a ``StepFeed`` and in order, what no later attempt supersedes."""
     for item in items:
         if not isinstance(item, NumberBlock):
-            if not attempts.is_abandoned(item):
+            if not attempts.are_values_abandoned(item):
                 yield item
             continue
         kept, _ = parted(item, attempts)

@@ -18,7 +18,8 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed, Target
-from toyspec.reading.stream_files import Source, locate_stream, open_source, unreadable
+from toyspec.reading.stream_files import Source, locate_stream, open_source
+from toyspec.reading.stream_names import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -283,7 +284,7 @@ class _Account:
         )
 
     def _dialect(self) -> DialectUse | None:
-        return None if isinstance(self.feed, RecordFeed) else self.feed.read_as.use
+        return None if isinstance(self.feed, RecordFeed) else self.feed.use
 
 
 def read(  # noqa: PLR0913 - each is an option of its own
@@ -318,7 +319,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     _choice("attempts", attempts, get_args(AttemptView))
     _choice("decode", decode, get_args(Target))
     profile = None if profile is None else _profile(profile)
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    choice = DialectChoice.of(dialect)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
         # Bytes are the stream itself; only files may be compressed.

@@ -10,10 +10,21 @@ import msgspec
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
 from toyspec.format.integers import take_integers, take_integers_of_all
+from toyspec.format.json_numbers import number
 from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter, offsets_of
 from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
+from toyspec.format.record_mapping import (
+    TimeOrigin,
+    Values,
+    goal_in,
+    is_known,
+    mapping_of,
+    start_in,
+    texts_in,
+    values_in,
+)
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
@@ -32,8 +43,10 @@ _SHOWN_BYTES = 60
 
 # The content of a line is a tree, so records are not in cycles; the garbage collector would visit each one twice.
 class Record(msgspec.Struct, eq=False, gc=False):
-    """One committed JSON object, with the bytes that it came from.
+    """One committed JSON object: what it says in terms of any log, and the bytes that it came from.
 
+    ``step``, ``time``, ``epoch``, ``phase``, ``values`` and ``texts`` mean the same in every log, as do ``start``,
+    ``end`` and ``goal``: which keys they are read from, ``schemas/records.json`` and the dialects say.
     ``record[key]`` and ``record.get(key)`` look into ``value``.
     """
 
@@ -49,6 +62,88 @@ class Record(msgspec.Struct, eq=False, gc=False):
     """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
     _event: Any = msgspec.UNSET
+    _values: Values | None = None
+
+    @property
+    def step(self) -> int | float | None:
+        """The step; None if the record has none, or not a valid one."""
+        return mapping_of(self.profile).step_in(self.value)
+
+    @property
+    def time(self) -> float | None:
+        """Seconds, since ``time_origin``; None if the record has no time."""
+        return mapping_of(self.profile).time_in(self.value)
+
+    @property
+    def time_origin(self) -> TimeOrigin | None:
+        """``unix`` for times since 1970, ``run`` for times since the start of the run; None without a time."""
+        return mapping_of(self.profile).origin_of(self.time)
+
+    @property
+    def epoch(self) -> int | float | None:
+        """The epoch; None if the record has none."""
+        key = mapping_of(self.profile).epoch
+        return None if key is None else number(self.value.get(key))
+
+    @property
+    def phase(self) -> str | None:
+        """The phase that the record names, if it is a valid one."""
+        mapping = mapping_of(self.profile)
+        phase = None if mapping.phase is None else self.value.get(mapping.phase)
+        return phase if isinstance(phase, str) and phase in mapping.phases else None
+
+    @property
+    def values(self) -> Values:
+        """The metrics by name. None is null; NaN and infinities are there where the record says what null was.
+
+        They are the numbers of a step and of its extra; the values of ``scalars``; an eval's numbers, after its name
+        and a slash; the value of a kaun scalar, by its tag; the numbers of a record of a user's profile; and those of
+        all other kinds, after the kind, and what it speaks about: ``grad/wte/l2``.
+        """
+        if self._values is None:
+            self._values = values_in(self.value, self.profile, self.kind)
+        return self._values
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts by name; empty if the record has none."""
+        return texts_in(self.value, self.profile, self.kind)
+
+    @property
+    def start(self) -> dict[str, Any] | None:
+        """The run's metadata in the record as members of ``run_start``; None if it has none."""
+        return start_in(self.value, self.profile, self.kind)
+
+    @property
+    def end(self) -> dict[str, Any] | None:
+        """The end of the run as members of ``run_end``; None if the record does not end it."""
+        return self.value if mapping_of(self.profile).of_kind(self.kind).role == "end" else None
+
+    @property
+    def goal(self) -> dict[str, str]:
+        """The goals of metrics that the record states, ``min``, ``max`` or ``none``, by name."""
+        return goal_in(self.value, self.profile, self.kind)
+
+    @property
+    def attempt(self) -> int:
+        """Number of the attempt, counted from 1, in logs that count them; a later one supersedes those before."""
+        return 1
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the record is of a kind that its profile defines, or the profile has no kinds."""
+        return is_known(self.profile, self.kind)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether the record is one of the steps that a run consists of, with a valid step; its phase may be any."""
+        read = mapping_of(self.profile).of_kind(self.kind)
+        if read.role != "step" or self.step is None:
+            return False
+        if read.values == "pair":
+            return bool(self.values)
+        time = self.time
+        return self.profile != "toy/v1" or (time is not None and time >= 0)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -79,6 +174,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def drop_value(self) -> None:
         """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
         self._value = None
+        self._values = None
         self._event = msgspec.UNSET
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -115,6 +211,7 @@ class _EventRecord(Record, eq=False, gc=False):
 
     def drop_value(self) -> None:
         self._value = None
+        self._values = None
         del self.event
 
     def __getattr__(self, name: str) -> Any:
@@ -126,6 +223,18 @@ class _EventRecord(Record, eq=False, gc=False):
 
 
 _RECORDS = frozenset([Record, _EventRecord])
+
+
+def state_of(profile: Profile | None, last: tuple[str | None] | None, *, has_gap: bool, is_open: bool) -> State:
+    """Return the state of a stream of *profile*, by the kind of its *last* record; that is None without one.
+
+    *has_gap* means that a line cannot be read, *is_open* that bytes follow the last record. See spec/stream.md.
+    """
+    if has_gap:
+        return "damaged"
+    closing = closing_kind(profile)
+    is_unfinished = last is None or (closing is not None and last[0] != closing)
+    return "torn" if is_open or is_unfinished else "complete"
 
 
 class RecordFeed(CutFeed):
@@ -206,12 +315,8 @@ class RecordFeed(CutFeed):
     @property
     def state(self) -> State:
         """The state of the stream if it ended now."""
-        if self.gap_bytes:
-            return "damaged"
-        closing = closing_kind(self.profile)
-        if self.last is None or self.size > self.committed or closing not in (None, self.last.kind):
-            return "torn"
-        return "complete"
+        last = None if self.last is None else (self.last.kind,)
+        return state_of(self.profile, last, has_gap=self.gap_bytes > 0, is_open=self.size > self.committed)
 
     def uncommitted(self) -> dict[str, Any] | None:
         """Return the object in the bytes after the last LF, or None if they are not a whole object."""
@@ -262,7 +367,9 @@ class RecordFeed(CutFeed):
             return list(map(Record, lines, count(number), offsets, repeat(profile), kinds, values)), odd
         events, kinds, rest = decode_events(lines, profile)
         nothing = repeat(None)
-        made = map(_EventRecord, lines, count(number), offsets, repeat(profile), kinds, nothing, nothing, events)
+        made = map(
+            _EventRecord, lines, count(number), offsets, repeat(profile), kinds, nothing, nothing, nothing, events
+        )
         records: list[Record] = list(made)
         if not rest:
             return records, []

@@ -11,7 +11,7 @@ from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.places.remote_files import FIRST_BYTES, RemoteFile
-from toyspec.reading.stream_files import STREAM_NAMES, unreadable, usual_name
+from toyspec.reading.stream_names import STREAM_NAMES, unreadable, usual_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

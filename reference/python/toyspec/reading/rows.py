@@ -23,22 +23,24 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
-from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs, TimeOrigin
-from toyspec.format.document_rows import DocumentCutter
+from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs
+from toyspec.format.document_rows import DocumentCutter, cutter_of
 from toyspec.format.flattening import member_at
+from toyspec.format.json_numbers import number as number_in
 from toyspec.format.lines import Line, LineSplitter, offsets_of
 from toyspec.format.plain_tables import Table
+from toyspec.format.record_mapping import TimeOrigin, Values  # noqa: TC001 - tools resolve the types of a struct
 from toyspec.format.row_columns import RowColumns, columns_of
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
 from toyspec.reading.cut_feed import CutFeed
-from toyspec.reading.records import Record
+from toyspec.reading.records import Record, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.findings import Profile, State
+    from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.format.dialects import Define, Dialect, End
     from toyspec.format.line_validation import ValidatedLine
 
@@ -54,7 +56,7 @@ class Row(Record, eq=False, gc=False):
     """``unix`` for times since 1970, ``run`` for times since the start of the run; None without a time."""
     epoch: int | float | None = None
     phase: str | None = None
-    values: dict[str, float | int | None] = msgspec.field(default_factory=dict)
+    values: Values = msgspec.field(default_factory=dict)
     """The metrics by name. NaN and infinities are floats; None is null."""
     attempt: int = 1
     """Number of the attempt, counted from 1; a later one supersedes those before."""
@@ -62,16 +64,31 @@ class Row(Record, eq=False, gc=False):
     """The settings that the record has; None if it has none."""
     run: str | None = None
     """The name of the run that the record has; None if it has none."""
-    end: str | None = None
-    """How the run ended, as ``run_end`` names it, if the record says that."""
-    goal: tuple[str, str] | None = None
-    """The name of a metric and ``min`` or ``max``, if the record says which values of it are better."""
+    end: dict[str, Any] | None = None
+    """How the run ended, as ``reason`` of ``run_end``, if the record says that."""
+    goal: dict[str, str] = msgspec.field(default_factory=dict)
+    """``min`` or ``max`` by the name of a metric, if the record says which values of it are better."""
 
     @property
-    def start(self) -> dict[str, Any]:
-        """The description of the run in the record, as members of ``run_start``."""
+    def start(self) -> dict[str, Any] | None:
+        """The description of the run in the record, as members of ``run_start``; None if it has none."""
         members = {"config": self.config, "name": self.run}
-        return {name: value for name, value in members.items() if value}
+        return {name: value for name, value in members.items() if value} or None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Empty: which texts of another program's log are values, no dialect says."""
+        return {}
+
+    @property
+    def is_known(self) -> bool:
+        """True: a dialect has no kinds."""
+        return True
+
+    @property
+    def is_step(self) -> bool:
+        """False: rows come in any order of their steps."""
+        return False
 
     def drop_value(self) -> None:
         """Keep the object: only its form can decode it."""
@@ -113,7 +130,7 @@ class RowBlock(NamedTuple):
         return list(
             map(
                 Row, table.lines, count(table.number), offsets, nothing, nothing, values, repeat(msgspec.UNSET),
-                said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
+                nothing, said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
                 said.phases or nothing, metrics,
             )
         )  # fmt: skip
@@ -155,14 +172,10 @@ class RowFeed(CutFeed):
         self.read_as = read_as
         self._target = target
         dialect = read_as.dialect
-        is_document = dialect.form.type == "document"
-        self._splitter: LineSplitter | DocumentCutter = (
-            DocumentCutter(dialect.form.rows, max_line_bytes=max_line_bytes)
-            if is_document
-            else LineSplitter(max_line_bytes=max_line_bytes)
-        )
+        cutter = cutter_of(dialect, max_line_bytes=max_line_bytes)
+        self._splitter: LineSplitter | DocumentCutter = cutter or LineSplitter(max_line_bytes=max_line_bytes)
         # An object in a document is not a line: it has no LF of its own.
-        self._end = 0 if is_document else 1
+        self._end = 0 if cutter is not None else 1
         self._form = form_of(dialect)
         self._mapping = Mapping(read_as)
         # A record of these says more than its numbers.
@@ -177,6 +190,49 @@ class RowFeed(CutFeed):
         """Number of bytes in unreadable lines so far, their LFs included."""
         self.profile: Profile | None = None
         """None: a dialect is not a profile."""
+        self._step: int | float | None = None
+        self._planned: int | float | None = None
+        # What counts from 0 reaches one less than was planned.
+        self._first: int | float | None = None
+        self._has_end = False
+
+    @property
+    def use(self) -> DialectUse:
+        """How the file is read, with what is known of its end so far."""
+        return msgspec.structs.replace(
+            self.read_as.use, ended=self.ended, notes=(*self.read_as.notes, *self._missing())
+        )
+
+    @property
+    def ended(self) -> Ended:
+        """Whether the run ended: by its last record, or by the number of steps that were planned."""
+        if self._has_end:
+            return "yes"
+        planned = self.planned
+        if planned is None or self._step is None:
+            return "unknown"
+        return "yes" if self._step >= planned - (self._first == 0) else "no"
+
+    @property
+    def planned(self) -> int | float | None:
+        """The last step that was planned, as the log says it; None where it does not."""
+        numbers = self._splitter.numbers.values() if isinstance(self._splitter, DocumentCutter) else ()
+        return max(numbers, default=self._planned)
+
+    def _missing(self) -> list[str]:
+        return [f"not ended: step {self._step} of {self.planned} planned"] if self.ended == "no" else []
+
+    def _observe_end(self, row: Row) -> None:
+        """Take in how far *row* is on the way to the last step that was planned."""
+        self._has_end = self._has_end or row.end is not None
+        place = row.epoch if row.step is None else row.step
+        for key in self.read_as.dialect.planned:
+            found = number_in(member_at(row.value, key))
+            if found is not None and place is not None:
+                self._planned, self._step = found, place
+        if place is not None and self.read_as.dialect.planned:
+            self._first = place if self._first is None else self._first
+            self._step = place if self._step is None else max(self._step, place)
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
@@ -246,8 +302,8 @@ class RowFeed(CutFeed):
 
     @property
     def is_by_lines(self) -> bool:
-        """True unless the file is one document."""
-        return isinstance(self._splitter, LineSplitter)
+        """True if each line is read by itself: not in a document, and not where what came before counts."""
+        return self.read_as.dialect.form.is_by_lines and self.read_as.dialect.restart is None
 
     def skip(self, size: int) -> None:
         """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
@@ -302,6 +358,8 @@ class RowFeed(CutFeed):
             goal=_goal(dialect.define, value),
         )
         self.records += 1
+        if self.last.end is not None or dialect.planned:
+            self._observe_end(self.last)
         return self.last
 
     def metric_name(self, key: str) -> str | None:
@@ -319,9 +377,8 @@ class RowFeed(CutFeed):
     @property
     def state(self) -> State:
         """The state of the file if it ended now."""
-        if self.gap_bytes:
-            return "damaged"
-        return "torn" if self.last is None or self.is_open else "complete"
+        last = None if self.last is None else (None,)
+        return state_of(None, last, has_gap=self.gap_bytes > 0, is_open=self.is_open)
 
     @property
     def is_open(self) -> bool:
@@ -346,19 +403,20 @@ def _settings(dialect: Dialect, value: dict[str, Any]) -> dict[str, Any] | None:
     return {name: each for name, each in found.items() if name not in dialect.config_except}
 
 
-def _end(end: End | None, value: dict[str, Any]) -> str | None:
+def _end(end: End | None, value: dict[str, Any]) -> dict[str, Any] | None:
     if end is None or value.get(end.key) != end.equals:
         return None
     word = member_at(value, end.reason)
-    return end.reasons.get(word) if isinstance(word, str) else None
+    reason = end.reasons.get(word) if isinstance(word, str) else None
+    return None if reason is None else {"reason": reason}
 
 
-def _goal(define: Define | None, value: dict[str, Any]) -> tuple[str, str] | None:
+def _goal(define: Define | None, value: dict[str, Any]) -> dict[str, str]:
     if define is None or value.get(define.key) != define.equals:
-        return None
+        return {}
     name, word = member_at(value, define.name), member_at(value, define.goal)
     goal = define.goals.get(word) if isinstance(word, str) else None
-    return (name, goal) if isinstance(name, str) and goal is not None else None
+    return {name: goal} if isinstance(name, str) and goal is not None else {}
 
 
 def line_too_long(line: Line, limit: int) -> ValidatedLine:

@@ -27,7 +27,8 @@ _FLAGS = (
     | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
 )
 
-_SEALS = re.compile(os.fsencode(SEAL_FILE) + rb"(\.[^/]*)?")
+# Annotations are added after the run was sealed.
+_NEVER_SEALED = re.compile(rb"(" + os.fsencode(SEAL_FILE) + rb"|annotations\.jsonl)(\.[^/]*)?")
 
 TEMPORARY_FILE = f"{SEAL_FILE}.new"
 """Name of a seal that is being written; no seal lists it."""
@@ -121,10 +122,10 @@ def _digest(descriptor: int, on_bytes: Callable[[int], None] | None) -> FileDige
 def files_of(directory: str) -> Iterator[tuple[bytes, int]]:
     """Yield the path from *directory* and the size of every regular file that a seal covers, in the order of paths.
 
-    These are all below *directory*, except seals, of this time and earlier, and what symbolic links name. Raises
-    OSError.
+    These are all below *directory*, except seals, of this time and earlier, annotations, and what symbolic links
+    name. Raises OSError.
     """
-    yield from sorted(item for item in _walk(os.fsencode(directory), b"") if not _SEALS.fullmatch(item[0]))
+    yield from sorted(item for item in _walk(os.fsencode(directory), b"") if not _NEVER_SEALED.fullmatch(item[0]))
 
 
 def _walk(root: bytes, below: bytes) -> Iterator[tuple[bytes, int]]:

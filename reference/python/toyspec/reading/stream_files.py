@@ -12,16 +12,13 @@ from typing import IO, TYPE_CHECKING, Literal, cast
 from toyspec.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import is_address, public
-from toyspec.system_calls import cause_of
+from toyspec.reading.stream_names import STREAM_NAMES, unreadable, usual_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from toyspec.reading.gzip_data import GzipData
     from toyspec.reading.parts import PartsStatus
-
-STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
-"""Names of streams in a run directory; the first that exists is the run's."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of gzip data."""
@@ -77,16 +74,6 @@ def _usual_file(directory: str) -> str | None:
     return None if found is None else os.path.join(directory, found)
 
 
-def usual_name(names: Iterable[str]) -> str | None:
-    """Return which of *names* is the usual one of another program's log; None if none is."""
-    from fnmatch import fnmatchcase
-
-    from toyspec.format.dialects import dialects
-
-    patterns = dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files)
-    return next((name for pattern in patterns for name in names if fnmatchcase(name, pattern)), None)
-
-
 def may_be_there(path: str) -> bool:
     """Return False if nothing has the name *path*; True also if the system cannot tell.
 
@@ -132,15 +119,6 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
             os.close(descriptor)
             raise
     return descriptor
-
-
-def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
-    """Return the exception for an input *error* on *path*, after *offset* bytes if some were read."""
-    fact = cause_of(error)
-    # Only what the system says lacks a place; damaged gzip data names its own.
-    if offset is not None and error.strerror is not None:
-        fact = f"{fact} after byte {offset}"
-    return StreamUnreadableError(path, fact, offset=offset)
 
 
 def parts_file(path: str) -> IO[bytes] | None:

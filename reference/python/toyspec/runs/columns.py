@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from toyspec.errors import ExpressionError
+from toyspec.escaping import shortened
 from toyspec.format.json_numbers import number
-from toyspec.runs.expressions import UNKNOWN, Question
+from toyspec.generated.runs import ALIASES, COLUMNS
+from toyspec.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.runs.rows import RunRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.runs.expressions import Expression
     from toyspec.runs.summary import RunSummary
 
-FACTS: dict[str, Callable[[RunSummary], Any]] = {
-    "run": lambda run: run.name,
-    "path": lambda run: run.directory,
-    "run_id": lambda run: run.start.get("run_id"),
-    "profile": lambda run: run.profile or (run.dialect.name if run.dialect else None),
-    "state": lambda run: run.state,
-    "sealed": lambda run: bool(run.sealed),
-    "reason": lambda run: run.reason,
-    "last_step": lambda run: run.last_step,
-    "final_loss": lambda run: run.final_loss,
-    "seconds": lambda run: run.seconds,
-    "started_at": lambda run: run.started_at,
-    "bytes": lambda run: run.extent.size,
-}
-"""What every run has, by the name of its column."""
-
 FINDING_FIELDS = ("errors", "warnings", "findings")
 """The fields whose values a check must count."""
 
-_MEMBERS = {
-    "name": "name", "id": "id", "group": "group", "tag": "tags", "tags": "tags", "state": "state",
-    "run": "name", "run_id": "run_id", "path": "id", "reason": "reason", "last_step": "steps", "sealed": "sealed",
-    "final_loss": "final_loss", "started_at": "started", "started": "started", "took": "seconds", "seconds": "seconds",
-    "duration": "seconds", "steps": "steps",
-    "progress": "progress", "bytes": "bytes", "size": "bytes",
-}  # fmt: skip
 _COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
-_PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
+# A row has the path under the name of what it identifies.
+_IN_ROW = {"path": "id", "run": "name"}
+PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
+OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *_COUNTS])
+"""The fields that every run has; others are settings and metrics of some runs."""
+
+# What tables call a field, and other names that are tried.
+_TITLES = {"end": "reason", "status": "state", "final loss": "final_loss"}
+# A search for a name that is alike takes a second for so many.
+_MOST_ALIKE = 20_000
 
 
 def needs_whole_streams(columns: Iterable[str]) -> bool:
     """Return whether a column may be a metric, whose last value the end of a stream need not have."""
-    own = {*FACTS, *_MEMBERS, *_COUNTS}
-    return any(name not in own and not name.startswith(("config.", "model.")) for name in columns)
+    return any(name not in OWN_FIELDS and not name.startswith(("config.", "model.")) for name in columns)
 
 
 class Fields:
@@ -62,7 +52,7 @@ class Fields:
     @cached_property
     def _row(self) -> dict[str, Any]:
         row = RunRow(self.run, self.run.directory)
-        row["findings"] = self._findings
+        row["findings"] = getattr(self.run, "findings", None) if self._findings is None else self._findings
         return row
 
     def value(self, name: str) -> Any:
@@ -70,20 +60,63 @@ class Fields:
         found = self._field(name)
         return None if found is UNKNOWN else found
 
+    def has(self, name: str) -> bool:
+        """Return whether the run has the field, also if it has no value for it."""
+        if name in OWN_FIELDS:
+            return name not in _COUNTS or self._row["findings"] is not None
+        part, _, rest = name.partition(".")
+        metrics = self._row["metrics"]
+        is_metric = name in metrics or (part in ("last", "best", "nan") and rest in metrics)
+        return is_metric or self._field(name) is not UNKNOWN
+
+    def is_setting(self, name: str) -> bool:
+        """Return whether a setting of the run has exactly this name, so that no metric can have it."""
+        return setting_of(self._row["config"], name) is not UNKNOWN
+
+    @property
+    def names(self) -> Iterator[str]:
+        """The names of its settings and metrics, those of nested settings by their ends too."""
+        for name in self._row["config"]:
+            yield name
+            yield name.rpartition(".")[2]
+        yield from self._row["metrics"]
+
     @property
     def question(self) -> Question:
         """What a filter may ask of the run."""
         return Question(self._field, lambda: text_of(self._row))
 
     def _field(self, name: str) -> Any:
-        fact = FACTS.get(name)
-        return field_of(self._row, name) if fact is None else fact(self.run)
+        known = ALIASES.get(name, name)
+        return self.run.facts[known] if known in COLUMNS else field_of(self._row, name)
+
+
+def require_fields(names: Iterable[str], runs: Sequence[Fields], filters: Sequence[Expression] = ()) -> None:
+    """Raise ExpressionError for the first of *names*, and of what *filters* compare, that no run of *runs* has."""
+    if not runs:
+        return
+    places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
+    for name, at in (dict.fromkeys(names) | places).items():
+        if not any(each.has(name) for each in runs):
+            known = dict.fromkeys(islice((near for each in runs for near in each.names), _MOST_ALIKE))
+            raise unknown_field(name, known, at)
+
+
+def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> ExpressionError:
+    """Return the error for a *name* that no run has; *known* are the names of settings and metrics."""
+    fact = f"no run has a field {shortened(name)!r}"
+    if name in _COUNTS:
+        return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
+    near = [_TITLES[name]] if name in _TITLES else get_close_matches(name, [*OWN_FIELDS, *known], 3, 0.51)
+    meant = " or ".join(map(repr, map(shortened, near)))
+    forms = "fields are facts such as 'state', settings such as 'config.lr', and metrics such as 'loss' or 'best.loss'"
+    return ExpressionError(f"{fact}; {f'did you mean {meant}?' if near else forms}", at)
 
 
 def text_of(row: Mapping[str, Any]) -> str:
-    """Return everything that words are looked for in, in lower case."""
+    """Return everything that words are looked for in, as ``lowered`` text."""
     members = ("name", "id", "group", "state", "profile", "dialect")
-    return "\n".join([*(row[name] or "" for name in members), *row["tags"]]).lower()
+    return lowered("\n".join([*(row[name] or "" for name in members), *row["tags"]]))
 
 
 def field_of(row: Mapping[str, Any], name: str) -> Any:
@@ -92,10 +125,11 @@ def field_of(row: Mapping[str, Any], name: str) -> Any:
     A field is a fact of every run, ``config.NAME``, ``last.NAME``, ``best.NAME``, ``nan.NAME``, and without a prefix
     a setting, the end of the name of a setting, or the last value of a metric.
     """
-    if name in _MEMBERS:
-        return row[_MEMBERS[name]]
-    if name == "profile":
+    known = ALIASES.get(name, name)
+    if known == "profile":
         return row["profile"] or row["dialect"]
+    if known in COLUMNS:
+        return row[_IN_ROW.get(known, known)]
     if name in _COUNTS:
         counts = row["findings"]
         return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])
@@ -130,9 +164,11 @@ def sorted_by(runs: Sequence[Fields], column: str, *, reverse: bool = False) -> 
     Text comes after numbers, and runs without a value come last.
     """
     metric = column
-    for prefix in _PREFIXES:
+    for prefix in PREFIXES:
         metric = metric.removeprefix(prefix)
-    is_larger_better = any(each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series)
+    is_larger_better = column not in OWN_FIELDS and any(
+        each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series
+    )
     values = [each.value(column) for each in runs]
     return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)]
 

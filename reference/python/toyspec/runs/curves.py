@@ -18,6 +18,9 @@ _ASCII = "_.-=+*#@"
 _NOT_FINITE = {"unicode": "\N{MULTIPLICATION SIGN}", "ascii": "x"}
 
 
+_FEW = 64
+
+
 class Curve:
     """Keeps the first, last, lowest and highest value of a series, and means of equal parts of it."""
 
@@ -141,7 +144,8 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
 
 def _extremes(values: array[float]) -> tuple[int, int] | None:
     """Return where the first lowest and the first highest of *values* are, which are finite or NaN; None for NaN."""
-    engine = native()
+    # To ask the engine takes longer than to look at few.
+    engine = native() if len(values) > _FEW else None
     if engine is not None:
         found: tuple[int, int] | None = engine.extremes(values.tobytes())
         return found

@@ -15,7 +15,9 @@ from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import is_address, public
-from toyspec.reading.stream_files import STREAM_NAMES, parts_status
+from toyspec.reading.log_detection import LogNames
+from toyspec.reading.stream_files import parts_status
+from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 # Few enough for little memory, enough that a call costs nothing.
 _BATCH = 1024
+_EVERY = ("*",)
+_MOST_CANDIDATES = 5
+_NUMBERED_BYTES = 4096
+_NUMBERS = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w)", re.ASCII)
+_MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".out", ".err", ".dat")
+_PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
+ENVIRONMENT = "pyvenv.cfg"
+"""The file by which a virtual environment of Python is known."""
 # Each checkpoint of Hugging Face's Trainer has the whole log until then.
 _CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
 _CHECKPOINTED = "trainer_state.json"
@@ -64,6 +74,8 @@ class NoStream(msgspec.Struct, frozen=True):
     path: str
     is_bundle: bool = False
     """True where it has other files of a run."""
+    candidates: tuple[str, ...] = ()
+    """Some of the files in it that may be logs, though no dialect fits."""
 
 
 class Listed(NamedTuple):
@@ -121,11 +133,46 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield Stream(path, status.st_size, identity=version, version=version)
         return
     anything = False
-    for found in _walked(path, hints):
+    candidates: list[str] = []
+    for found in _walked(path, _EVERY if isinstance(hints, LogNames) else hints):
+        if isinstance(hints, LogNames) and not _is_taken(found, hints, candidates):
+            continue
         anything = True
         yield found
     if not anything:
-        yield NoStream(path, any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE)))
+        is_bundle = any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE))
+        yield NoStream(path, is_bundle, tuple(candidates))
+
+
+def _is_taken(found: Stream | PathError, names: LogNames, candidates: list[str]) -> bool:
+    """Return whether *found* is not a file that only its content could show to be a log, and does not.
+
+    Some of those that have the name of a log are added to *candidates*.
+    """
+    if not isinstance(found, Stream) or not found.is_hinted or os.path.isdir(found.path):
+        return True
+    if found.size and names.has_log(found.path, found.version):
+        return True
+    if len(candidates) < _MOST_CANDIDATES and found.path.endswith(_MAY_BE_LOGS) and _has_numbers(found.path):
+        candidates.append(found.path)
+    return False
+
+
+def _has_numbers(path: str) -> bool:
+    """Return whether the file *path*, which is not a part of a run, begins with text that has several numbers."""
+    if os.path.basename(path) in OF_A_BUNDLE:
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_NUMBERED_BYTES)
+    except OSError:
+        return False
+    return b"\0" not in head and len(_NUMBERS.findall(head)) > 1
+
+
+def is_passed_over(name: str) -> bool:
+    """Return whether directories of *name*, below one that was named, have no runs: they hold installed software."""
+    return name in _PASSED_OVER
 
 
 def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
@@ -198,7 +245,9 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
     files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
-    folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+    folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not is_passed_over(entry.name)]
+    if any(entry.name == ENVIRONMENT for entry in entries):
+        files, folders = [], []
     if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
         parts = _parts_among(directory, [entry.name for entry in files])
         others = [_listed_file(entry) for entry in files if entry.name not in parts]
@@ -282,7 +331,7 @@ def _parts_among(directory: str, names: Sequence[str]) -> frozenset[str]:
 
 def _is_found_elsewhere(directory: str, root: str | None) -> bool:
     """Return whether the log in parts in *directory*, found in a search from *root*, is that of an older directory."""
-    from toyspec.reading.resumed_parts import is_first_of_run
+    from toyspec.reading.parts import is_first_of_run
 
     return directory != root and not is_first_of_run(directory)
 

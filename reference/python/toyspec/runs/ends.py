@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.engine import native
+from toyspec.generated.runs import LOSS_NAMES
 from toyspec.places.addresses import is_address
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
@@ -15,7 +16,6 @@ from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
 from toyspec.runs.extents import Extent
 from toyspec.runs.listed_run import summary_of
-from toyspec.runs.metrics_of import LOSS_TAGS
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
 
@@ -154,7 +154,7 @@ class Ends:
 
     def _tells_loss(self, record: Record) -> bool:
         if record.profile == "kaun/v1":
-            return record.get("tag") in LOSS_TAGS
+            return record.get("tag") in LOSS_NAMES
         return "loss" in record.value and self._is_step(record)
 
     def _is_step(self, record: Record) -> bool:

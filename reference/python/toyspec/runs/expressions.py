@@ -1,37 +1,48 @@
-"""Filters of runs as text, ``lr < 1e-3 and val/acc > .7``: the language of the viewer's filter field too.
+"""Filters of runs as text, ``lr < 1e-3 and val/acc > .7``: one language, read into a syntax tree.
 
-``reference/python/tests/expressions.json`` is its specification by example, which both implementations pass.
+``Expression.holds`` evaluates the tree for a run in memory. The viewer has a reader of its own, and
+``reference/python/tests/expressions.json`` is the specification by example of both.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+import msgspec
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Lookup = Callable[[str], Any]
     """Returns the value of a field of a run, a list of texts among them; UNKNOWN where it has none."""
 
-    Holds = Callable[["Question"], bool]
-    Compare = Callable[[Any], bool]
-
 UNKNOWN = object()
 """The value of a field that a run does not have."""
+
+Sign = Literal["<", "<=", ">", ">=", "=", "!=", "~", "!~"]
+"""How a field is compared; ``==`` is read as ``=``."""
+
+ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+"""The signs that compare an order: of two numbers, or of two texts by their code points."""
 
 _TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
 _KINDS = ("operator", "open", "close", "text", "text", "word")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
 _LEADING_ZERO = re.compile(r"(e[+-])0+(?=\d)")
-_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _UNITS = {
     "": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0,
     "k": 1e3, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "%": 0.01,
+}  # fmt: skip
+# What other languages have, with what this one has.
+_FOREIGN = {
+    "&&": "write and", "&": "write and", "||": "write or", "|": "write or", ",": "write and, or or",
+    "is": "write =", "in": "compare with = once for each value, joined by or", "like": "write ~",
+    "contains": "write ~", "between": "write two comparisons, joined by and",
 }  # fmt: skip
 # Nested deeper, an expression is a mistake or an attack.
 _DEEPEST = 100
@@ -42,17 +53,123 @@ class Question(NamedTuple):
 
     field: Lookup
     text: Callable[[], str]
-    """Returns everything that words are looked for in, in lower case: most filters have none."""
+    """Returns everything that words are looked for in, as ``lowered`` text: most filters have none."""
 
 
-class Expression(NamedTuple):
+class Words(msgspec.Struct, frozen=True):
+    """Holds where the text of a run contains *text*."""
+
+    text: str
+    """As ``lowered`` text."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Holds where the value of a field compares with what is given; of a list, where one does, or with ``!`` all."""
+
+    field: str
+    sign: Sign
+    text: str
+    """What is given, as ``lowered`` text."""
+    number: float | None
+    """What is given as a number, with its unit; None where it is not one, or was quoted."""
+    at: int
+    """Number of characters before the name of the field."""
+
+
+class Not(msgspec.Struct, frozen=True):
+    """Holds where its part does not."""
+
+    part: Node
+
+
+class Every(msgspec.Struct, frozen=True):
+    """Holds where each of its parts does; without parts, always."""
+
+    parts: tuple[Node, ...]
+
+
+class Either(msgspec.Struct, frozen=True):
+    """Holds where one of its parts does."""
+
+    parts: tuple[Node, ...]
+
+
+Node = Words | Comparison | Not | Every | Either
+
+
+class Expression(msgspec.Struct, frozen=True):
     """A filter that was read."""
 
-    holds: Holds
-    fields: tuple[str, ...]
-    """The names of the fields that are compared."""
-    has_words: bool
-    """Whether words are looked for in the text of a run."""
+    tree: Node
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons in the order of the text."""
+        return tuple(node for node in _nodes(self.tree) if isinstance(node, Comparison))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that are compared, each once."""
+        return tuple(dict.fromkeys(each.field for each in self.comparisons))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words are looked for in the text of a run."""
+        return any(isinstance(node, Words) for node in _nodes(self.tree))
+
+    def holds(self, question: Question) -> bool:
+        """Return whether the run of *question* meets it."""
+        return _holds(self.tree, question)
+
+
+def expression(text: str) -> Expression:
+    """Return the filter in *text*; an empty one lets every run pass. Raise ExpressionError."""
+    return Expression(_Parser(_tokens(text)).whole() if text.strip() else Every(()))
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    if isinstance(node, Every | Either):
+        for part in node.parts:
+            yield from _nodes(part)
+    elif isinstance(node, Not):
+        yield from _nodes(node.part)
+
+
+def _holds(node: Node, question: Question) -> bool:
+    if isinstance(node, Comparison):
+        value = question.field(node.field)
+        if isinstance(value, list | tuple):
+            every = all if node.sign.startswith("!") else any
+            return every(_compares(node, each) for each in value)
+        return _compares(node, value)
+    if isinstance(node, Every):
+        return all(_holds(part, question) for part in node.parts)
+    if isinstance(node, Either):
+        return any(_holds(part, question) for part in node.parts)
+    return not _holds(node.part, question) if isinstance(node, Not) else node.text in question.text()
+
+
+def _compares(node: Comparison, value: Any) -> bool:
+    sign = node.sign
+    if sign in ORDERS:
+        if node.number is not None:
+            return _is_number(value) and ORDERS[sign](value, node.number)
+        return isinstance(value, str) and ORDERS[sign](lowered(value), node.text)
+    if sign in ("~", "!~"):
+        return (value is not UNKNOWN and node.text in _text(value)) == (sign == "~")
+    return _equals(node, value) == (sign == "=")
+
+
+def _equals(node: Comparison, value: Any) -> bool:
+    if value is UNKNOWN or value is None:
+        return node.text == "null"
+    return bool(value == node.number) if _is_number(value) else _text(value) == node.text
+
+
+def lowered(text: str) -> str:
+    """Return *text* in lower case, one character for each, as all evaluators do it."""
+    return text.lower() if text.isascii() else "".join(map(str.lower, text.replace("\u0130", "i")))
 
 
 class _Token(NamedTuple):
@@ -63,13 +180,6 @@ class _Token(NamedTuple):
     @property
     def shown(self) -> str:
         return "the end" if self.kind == "end" else f'"{shortened(self.text)}"'
-
-
-def expression(text: str) -> Expression:
-    """Return the filter in *text*; an empty one lets every run pass. Raise ExpressionError."""
-    parser = _Parser(_tokens(text))
-    holds = parser.whole() if text.strip() else lambda _: True
-    return Expression(holds, tuple(dict.fromkeys(parser.fields)), parser.has_words)
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -92,8 +202,6 @@ class _Parser:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
-        self.fields: list[str] = []
-        self.has_words = False
 
     @property
     def _next(self) -> _Token:
@@ -106,98 +214,78 @@ class _Parser:
     def _is_word(self, word: str) -> bool:
         return self._next.kind == "word" and self._next.text.lower() == word
 
-    def whole(self) -> Holds:
-        holds = self._either()
+    def whole(self) -> Node:
+        node = self._either()
         if self._next.kind != "end":
             raise ExpressionError(f"{self._next.shown} was not expected here", self._next.at)
-        return holds
+        return node
 
-    def _either(self) -> Holds:
-        parts = [self._both()]
+    def _either(self) -> Node:
+        parts = [self._every()]
         while self._is_word("or"):
             self._at += 1
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else lambda question: any(part(question) for part in parts)
+            parts.append(self._every())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
-    def _both(self) -> Holds:
+    def _every(self) -> Node:
         parts = [self._one()]
         while not (self._is_word("or") or self._next.kind in ("close", "end")):
             self._at += self._is_word("and")
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else lambda question: all(part(question) for part in parts)
+        return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
-    def _one(self) -> Holds:
+    def _one(self) -> Node:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ExpressionError(f"more than {_DEEPEST} levels of parentheses and not", self._next.at)
         try:
             if self._is_word("not") and self._tokens[self._at + 1].kind != "operator":
                 self._at += 1
-                part = self._one()
-                return lambda question: not part(question)
+                return Not(self._one())
             return self._inner() if self._next.kind == "open" else self._comparison()
         finally:
             self._depth -= 1
 
-    def _inner(self) -> Holds:
+    def _inner(self) -> Node:
         begin = self._take()
-        part = self._either()
+        node = self._either()
         if self._next.kind != "close":
             raise ExpressionError("this parenthesis is not closed", begin.at)
         self._at += 1
-        return part
+        return node
 
-    def _comparison(self) -> Holds:
+    def _comparison(self) -> Node:
         left = self._next
         if left.kind not in ("word", "text"):
             raise ExpressionError(f"a name or a word was expected, found {left.shown}", left.at)
         self._at += 1
         if self._next.kind != "operator":
-            self.has_words = True
-            word = left.text.lower()
-            return lambda question: word in question.text()
+            return self._words(left)
         sign = self._take().text
         right = self._next
         if right.kind not in ("word", "text"):
             raise ExpressionError(f"a value was expected after {sign}, found {right.shown}", right.at)
         self._at += 1
-        self.fields.append(left.text)
-        compare = _comparison(sign, right)
-        every = all if sign.startswith("!") else any
+        number = None if right.kind == "text" else _number(right)
+        if (
+            sign in ORDERS
+            and number is None
+            and right.kind == "word"
+            and _NUMBER.fullmatch(right.text.replace("_", ""))
+        ):
+            units = "s, min, h, d, k, kb, mb, gb, tb, %"
+            raise ExpressionError(f"{right.shown} has an unknown unit; use {units}, or quote text", right.at)
+        return Comparison(left.text, cast("Sign", "=" if sign == "==" else sign), lowered(right.text), number, left.at)
 
-        def holds(question: Question) -> bool:
-            value = question.field(left.text)
-            return every(map(compare, value)) if isinstance(value, list | tuple) else compare(value)
-
-        return holds
-
-
-def _comparison(sign: str, right: _Token) -> Compare:
-    text = right.text.lower()
-    number = None if right.kind == "text" else _number(right.text)
-    if sign in _ORDERS:
-        return _order(_ORDERS[sign], text, number)
-    if sign in ("~", "!~"):
-        return lambda value: (value is not UNKNOWN and text in _text(value)) == (sign == "~")
-
-    def equal(value: Any) -> bool:
-        if value is UNKNOWN or value is None:
-            return text == "null"
-        return bool(value == number) if _is_number(value) else _text(value) == text
-
-    return equal if sign != "!=" else lambda value: not equal(value)
-
-
-def _order(order: Callable[[Any, Any], bool], text: str, number: float | None) -> Compare:
-    if number is not None:
-        return lambda value: _is_number(value) and order(value, number)
-    key = _units_of(text)
-    return lambda value: isinstance(value, str) and order(_units_of(value.lower()), key)
-
-
-def _units_of(text: str) -> bytes:
-    """Return what orders texts as a browser does."""
-    return text.encode("utf-16-be", "surrogatepass")
+    def _words(self, word: _Token) -> Words:
+        """Return the search for *word*; refuse one that joins, and what another language compares by."""
+        if word.kind == "word" and word.text.lower() in ("and", "or"):
+            raise ExpressionError(f"a name or a word was expected, found {word.shown}", word.at)
+        before = self._tokens[self._at - 2].kind if self._at > 1 else "operator"
+        advice = _FOREIGN.get(word.text.lower()) if word.kind == "word" else None
+        if advice and before in ("word", "text", "close") and self._next.kind in ("word", "text", "open"):
+            raise ExpressionError(f"{word.shown} is not an operator here; {advice}, or quote the word", word.at)
+        return Words(lowered(word.text))
 
 
 def _is_number(value: Any) -> bool:
@@ -208,11 +296,11 @@ def _text(value: Any) -> str:
     """Return a value as text, as a browser writes it, in lower case."""
     if _is_number(value):
         return _number_text(value)
-    return "null" if value is None else str(value).lower()
+    return "null" if value is None else lowered(str(value))
 
 
 def _number_text(value: float) -> str:
-    if 1e-7 < abs(value) < 1e21 or value == 0:
+    if 1e-6 <= abs(value) < 1e21 or value == 0:
         from decimal import Decimal
 
         text = format(Decimal(repr(value)), "f")
@@ -220,8 +308,13 @@ def _number_text(value: float) -> str:
     return _LEADING_ZERO.sub(r"\1", repr(value))
 
 
-def _number(text: str) -> float | None:
+def _number(token: _Token) -> float | None:
     """Return a number, which may have a unit of time or size; None for other text."""
-    match = _NUMBER.fullmatch(text.replace("_", ""))
+    match = _match(token.text)
     unit = None if match is None else _UNITS.get(match[2].lower())
     return None if match is None or unit is None else float(match[1]) * unit
+
+
+def _match(text: str) -> re.Match[str] | None:
+    """Return the match of a number with a unit, known or not."""
+    return _NUMBER.fullmatch(text.replace("_", ""))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from toyspec.reading.number_blocks import NumberBlock
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,11 +29,9 @@ def take_extremes(
         known += [] if last_finite is None else [(last[0], last_finite)]
         known.append(last)
         columns[name] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
-    block = NumberBlock(
-        profile=profile, line=1, offset=0, kinds=part["kinds"], phase=part["phase"], times=part["times"],
-        steps=part["steps"], columns=columns, rows=None, minimized=dict(minimized or {}),
-    )  # fmt: skip
-    summary.take([block])
+    if not summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"]):
+        return
+    summary.take_columns(columns, minimized)
     for name, count, nulls, first, last, *_ in part["metrics"]:
         curve = summary.series.get(name)
         if curve is not None and curve.count > before.get(name, 0):

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from toyspec.format.profiles import closing_kind
 from toyspec.reading.records import RecordFeed
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.extents import Extent
 from toyspec.runs.summary import RunSummary
 
 if TYPE_CHECKING:
-    from toyspec.findings import Profile, State
+    from collections import Counter
+
+    from toyspec.findings import Ended, Profile, State
+    from toyspec.reading.attempts import Attempts
+    from toyspec.runs.curves import Curve
+    from toyspec.runs.series import Series
 
     Facts = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
     """First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
     Found = tuple[Profile, State, int, int, bytes, Facts | None]
     """Profile, state, number of records, size, telling lines, and what those say where it is plain."""
-
-# What records add to a summary.
-_TAKEN = frozenset(vars(RunSummary("")))
 
 
 def summary_of(path: str, found: Found, *, sealed: bool | None = None) -> RunSummary:
@@ -38,6 +42,11 @@ def _taken(path: str, profile: Profile, lines: bytes) -> RunSummary:
     return summary
 
 
+def _read(name: str) -> Any:
+    """Return an attribute that the records say."""
+    return cached_property(lambda run: getattr(run.whole, name))
+
+
 class ListedRun(RunSummary):
     """A run of toy/v1 or metrics/v1 that was never resumed."""
 
@@ -48,20 +57,41 @@ class ListedRun(RunSummary):
         """Take what was *found* of the stream at *path*; *sealed* is None where it is not known."""
         profile, state, count, size, self._lines, _ = found
         self.path, self.profile, self.extent = path, profile, Extent(state, count, size)
+        self.dialect, self._profile = None, profile
         (
             self.first_step, self.last_step, self._final_loss, self.first_time, self.last_time,
             self._started_at, self._has_end, self._reason,
         ) = facts  # fmt: skip
         self._is_sealed = sealed
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what only the records say; they are read once."""
-        if name not in _TAKEN:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-        known = vars(self)
-        for key, value in vars(_taken(self.path, known["profile"], known["_lines"])).items():
-            known.setdefault(key, value)
-        return known[name]
+    @cached_property
+    def whole(self) -> RunSummary:
+        """What the records say, which are read once."""
+        return _taken(self.path, self._profile, self._lines)
+
+    @property
+    def metrics_left_out(self) -> int:
+        """See RunSummary."""
+        return self.whole.metrics_left_out
+
+    @property
+    def ended(self) -> Ended:
+        """See RunSummary."""
+        return "yes" if self._has_end else "unknown" if closing_kind(self._profile) is None else "no"
+
+    start: dict[str, Any] = _read("start")
+    end: dict[str, Any] | None = _read("end")
+    kinds: dict[str, int] = _read("kinds")
+    series: dict[str, Curve] = _read("series")
+    goals: dict[str, str] = _read("goals")
+    evals: dict[str, dict[str, Any]] = _read("evals")
+    attempts: Attempts = _read("attempts")
+    left_out: dict[str, int] = _read("left_out")
+    asked: Series = _read("asked")
+    metric_names: set[str] = _read("metric_names")
+    starts_late: bool = _read("starts_late")
+    missing_values: Counter[str] = _read("missing_values")
+    missing_records: Counter[str] = _read("missing_records")
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from importlib import import_module
 from typing import Any, Literal, overload
@@ -11,10 +12,18 @@ from typing import Any, Literal, overload
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
+from toyspec.format.json_numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import path_in, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.runs.columns import Fields
+from toyspec.runs.columns import (
+    OWN_FIELDS,
+    Fields,
+    needs_whole_streams,
+    places_in_order,
+    require_fields,
+    sorted_by,
+)
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
@@ -71,7 +80,16 @@ def list_runs(
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
     listed = [found[stream.path] for stream in streams if stream.path in found]
-    return Runs(listed, errors=errors, skipped=skipped).sort("run").sort("final_loss")
+    whole = None if read == "whole" else partial(_whole, choice)
+    return Runs(listed, errors=errors, skipped=skipped, whole=whole).sort("run").sort("final_loss")
+
+
+def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
+    """Return the summary of the whole stream of *run*; that of its ends if it cannot be read any more."""
+    try:
+        return summarize_run(run.path, dialect=choice)
+    except StreamError:
+        return run
 
 
 class Runs(Sequence[RunSummary]):
@@ -80,45 +98,87 @@ class Runs(Sequence[RunSummary]):
     It shows itself as a table, in a notebook as HTML; ``view`` shows the curves there.
     """
 
-    def __init__(self, runs: Sequence[RunSummary], *, errors: Sequence[PathError] = (), skipped: int = 0) -> None:
+    def __init__(
+        self,
+        runs: Sequence[RunSummary],
+        *,
+        errors: Sequence[PathError] = (),
+        skipped: int = 0,
+        whole: Callable[[RunSummary], RunSummary] | None = None,
+    ) -> None:
+        """*whole* reads the stream of a run of which only the ends were read; None where that adds nothing."""
         self._runs = tuple(runs)
+        self._whole = whole
         self.errors = tuple(errors)
         """Paths that could not be read, each with the reason."""
         self.skipped = skipped
         """Number of files of other formats below the roots."""
 
     def filter(
-        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | str | None = None, /, **columns: Any
+        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | str | None = None, /, **fields: Any
     ) -> Runs:
-        """Return the runs for which *condition* is true, and whose columns have the values that are named.
+        """Return the runs for which *condition* is true, and whose *fields* have the values that are named.
 
-        *condition* may also be a filter as in the viewer, ``"lr < 1e-3 and val/acc > .7"``, which raises
-        ExpressionError if it cannot be read, or a mapping of columns: ``{"config.lr": 3e-4}``.
+        *condition* may also be a filter as of ``toyspec ls`` and the viewer, ``"lr < 1e-3 and val/acc > .7"``, or a
+        mapping of fields: ``{"optim.lr": 3e-4}``. Raises ExpressionError if the filter cannot be read, or no run has a
+        field of that name. Metrics are read from the streams where only their ends were.
         """
-        if isinstance(condition, str):
-            holds = expression(condition).holds
-            condition = lambda run: holds(Fields(run).question)  # noqa: E731 - it is the condition that follows
-        wanted = {**condition, **columns} if isinstance(condition, Mapping) else columns
-        chosen = [run for run in self._runs if condition is None or isinstance(condition, Mapping) or condition(run)]
-        kept = [run for run in chosen if not wanted or _has(run.row(), wanted)]
-        return Runs(kept, errors=self.errors, skipped=self.skipped)
+        wanted = {**condition, **fields} if isinstance(condition, Mapping) else fields
+        filters = [expression(condition)] if isinstance(condition, str) else []
+        found = self._with([*wanted, *(name for each in filters for name in each.fields)])
+        require_fields(wanted, found, filters)
+        kept = [
+            each.run
+            for each in found
+            if (not callable(condition) or condition(each.run))
+            and all(filter_.holds(each.question) for filter_ in filters)
+            and all(each.value(name) == value for name, value in wanted.items())
+        ]
+        return self._like(kept)
 
     def sort(self, by: str | Callable[[RunSummary], Any], *, reverse: bool = False) -> Runs:
-        """Return the runs in the order of a column or a key; those without a value come last, whichever way round.
+        """Return the runs in the order of a field or a key; those without a value come last, whichever way round.
 
-        The order of runs with equal values stays.
+        A metric with a goal has its best value first, all else its smallest. The order of runs with equal values stays.
+        Raises ExpressionError if no run has a field of that name.
         """
-        key = by if callable(by) else (lambda run: run.cell(by))
-        keyed = [(key(run), run) for run in self._runs]
+        if not callable(by):
+            found = self._with([by])
+            require_fields([by], found)
+            return self._like([each.run for each in sorted_by(found, by, reverse=reverse)])
+        keyed = [(by(run), run) for run in self._runs]
         ordered = sorted((pair for pair in keyed if pair[0] is not None), key=_order, reverse=reverse)
         last = [run for value, run in keyed if value is None]
-        return Runs([*(run for _, run in ordered), *last], errors=self.errors, skipped=self.skipped)
+        return self._like([*(run for _, run in ordered), *last])
 
-    def best(self, column: str = "final_loss", *, goal: Literal["min", "max"] = "min") -> RunSummary | None:
-        """Return the run with the smallest (``"max"``: largest) number in *column*; None where no run has one."""
-        ranked = self.sort(column, reverse=goal == "max")
+    def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> RunSummary | None:
+        """Return the run with the best number in *field*; None where no run has a number there.
+
+        The best is the smallest (*goal* ``"min"``) or the largest (``"max"``); without *goal* it is as the runs define
+        the metric, else the smallest. Raises ExpressionError if no run has a field of that name.
+        """
+        found = self._with([field])
+        require_fields([field], found)
+        ranked = sorted_by(found, field) if goal is None else _ranked(found, field, is_larger_better=goal == "max")
         first = ranked[0] if ranked else None
-        return None if first is None or first.row().get(column) is None else first
+        return None if first is None or number(first.value(field)) is None else first.run
+
+    def _with(self, names: Sequence[str]) -> list[Fields]:
+        """Return the fields of the runs, whose metrics are known where *names* may be metrics."""
+        whole = self._whole
+        if whole is None or not needs_whole_streams(names):
+            return [Fields(run) for run in self._runs]
+        others = [name for name in names if name not in OWN_FIELDS]
+
+        def known(run: RunSummary) -> Fields:
+            fields = Fields(run)
+            is_read = hasattr(run, "report") or all(fields.is_setting(name) for name in others)
+            return fields if is_read else Fields(whole(run))
+
+        return list(map(known, self._runs))
+
+    def _like(self, runs: Sequence[RunSummary]) -> Runs:
+        return Runs(runs, errors=self.errors, skipped=self.skipped, whole=self._whole)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return each run as a flat mapping, all with the same keys in the same order; None where a run has none."""
@@ -158,7 +218,7 @@ class Runs(Sequence[RunSummary]):
     def __getitem__(self, index: slice) -> Runs: ...
     def __getitem__(self, index: int | slice) -> RunSummary | Runs:
         if isinstance(index, slice):
-            return Runs(self._runs[index], errors=self.errors, skipped=self.skipped)
+            return self._like(self._runs[index])
         return self._runs[index]
 
     def __len__(self) -> int:
@@ -220,8 +280,9 @@ def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
     return [stream for path, stream in streams.items() if path not in dropped]
 
 
-def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(name in row and row[name] == value for name, value in wanted.items())
+def _ranked(runs: Sequence[Fields], field: str, *, is_larger_better: bool) -> list[Fields]:
+    values = [each.value(field) for each in runs]
+    return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=False)]
 
 
 def _order(pair: tuple[Any, RunSummary]) -> tuple[bool, Any]:

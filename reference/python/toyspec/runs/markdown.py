@@ -19,22 +19,28 @@ _NAME_CHARS = 60
 
 
 def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> str:
-    """Return a table with a row for each of *runs*: state, steps, last and best value and curve of each metric.
+    """Return a table with a row for each of *runs*: state, end, steps, last and best value and curve of each metric.
 
     *metrics* are by default the loss of each run. Text of a log is escaped, so that it is text in Markdown too.
     """
     names = list(metrics) or ["loss"]
-    head = ["run", "state", "steps"]
+    head = ["run", "state", "end", "steps"]
     for name in names:
         title = escaped(name)
         head += [title, f"best {title}", ""]
-    lines = [table_line(head), table_line(["---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
+    lines = [table_line(head), table_line(["---", "---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
     for run in runs:
-        cells = [escaped(run.name), run.state, "" if run.last_step is None else str(run.last_step)]
+        cells = [escaped(run.name), run.state, _end(run), "" if run.last_step is None else str(run.last_step)]
         for name in names:
             cells += _cells(run, name, is_default=not metrics)
         lines.append(table_line(cells))
     return "\n".join(lines) + "\n"
+
+
+def _end(run: RunSummary) -> str:
+    """Return how a run ended, with what went wrong: whether its log is whole is another question."""
+    known = [run.reason, (run.end or {}).get("error")]
+    return ": ".join(escaped(str(each)) for each in known if each is not None)
 
 
 def _cells(run: RunSummary, name: str, *, is_default: bool) -> list[str]:

@@ -9,7 +9,7 @@ from toyspec.findings import PathError
 from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
-from toyspec.reading.stream_files import STREAM_NAMES, unreadable
+from toyspec.reading.stream_names import STREAM_NAMES, unreadable
 from toyspec.runs import passed_over
 from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of

@@ -19,7 +19,8 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.number_blocks import LossFeed, NumberBlock
 from toyspec.reading.reader import Reading
 from toyspec.reading.records import RecordFeed
-from toyspec.reading.stream_files import Source, open_source, unreadable
+from toyspec.reading.stream_files import Source, open_source
+from toyspec.reading.stream_names import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,12 +9,8 @@ from math import isfinite
 from operator import lt
 from typing import TYPE_CHECKING
 
-from toyspec.runs.metrics_of import metrics_of
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from toyspec.reading.records import Record
 
 _NOT_FINITE = float("nan")
 
@@ -60,10 +56,3 @@ def common_steps(all_series: list[Series]) -> list[int]:
     """Return the steps at which every one of *all_series* has a value."""
     shortest, *others = sorted(all_series, key=lambda series: len(series.steps))
     return [step for step in shortest.steps if all(other.has(step) for other in others)]
-
-
-def value_in(record: Record, metric: str) -> tuple[bool, float | None]:
-    """Return whether *record* has *metric*, and its value, None where that was not finite."""
-    metrics = metrics_of(record)
-    value = metrics.get(metric)
-    return metric in metrics, None if value is None or not isfinite(value) else float(value)

@@ -4,54 +4,59 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections import Counter
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from msgspec import UNSET
 
 from toyspec.format.json_numbers import number
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
-from toyspec.generated.fields import FIELDS
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
+from toyspec.format.record_mapping import mapping_of
+from toyspec.generated.runs import COLUMNS, LOSS_NAMES
 from toyspec.generated.streams import STREAMS
-from toyspec.kaun.scalars import is_smaller_better, scalar_of
+from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
-from toyspec.runs.columns import FACTS
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
-from toyspec.runs.metrics_of import LOSS_TAGS, goal_of, loss_among, metrics_of
-from toyspec.runs.own_records import own_facts
-from toyspec.runs.series import Series, value_in
+from toyspec.runs.metric_names import goal_of, loss_among
+from toyspec.runs.run_facts import RunFacts
+from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from toyspec.findings import DialectUse, Profile
+    from toyspec.findings import DialectUse, Ended, Profile
     from toyspec.read_reports import ReadReport
     from toyspec.reading.records import Record
     from toyspec.runs.extents import Extent
-    from toyspec.runs.own_records import OwnFacts
 
     Taken = Record | NumberBlock | RowBlock
 
 RunState = Literal["complete", "running", "torn", "damaged"]
 """The state of a stream, or running if a writer has it open."""
 
-# Bounds memory if a log has an endless number of names.
-_MAX_NAMES = 200
+MOST_NAMES = 100_000
+"""Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
+_MOST_COUNTED = 1_000_000
 _MAX_WALL = 1e11
 _MAX_STEP = 1 << 63
-_MEMBERS = ("loss", "grad_norm", "throughput_samples_per_sec")
+# Kinds of toy/v1 that say nothing but their time and metrics: most records of a stream.
+_NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 
 
 class RunSummary:
     """The facts about one run that fit on a screen; only ``asked`` grows with it. Each ``Curve`` has *parts*."""
+
+    as_of: int | None = None
+    """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
 
     def __init__(self, path: str, metric: str | None = None, *, parts: int = 32) -> None:
         self._metric, self._parts = metric, parts
@@ -69,7 +74,7 @@ class RunSummary:
         self.kinds: dict[str, int] = {}
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
-        """Curve of every metric: see ``metrics_of``."""
+        """Curve of every metric: by name: those of ``Record.values``."""
         self.goals: dict[str, str] = {}
         """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
         self.dialect: DialectUse | None = None
@@ -78,8 +83,9 @@ class RunSummary:
         self._loss_name: str | None = None
         self.starts_late = False
         """True when a step came before the first run_start, which decides on the run's own phase."""
-        self.minimized: dict[str, bool] = {}
-        """The last ``minimize`` of each tag of a kaun run that has one."""
+        self.left_out: dict[str, int] = {}
+        """Number of records whose kind, goal or evaluation is not kept, by what was left out; see ``MOST_NAMES``."""
+        self._beyond: set[int] = set()
         self.evals: dict[str, dict[str, Any]] = {}
         """The last eval event of each name."""
         self.first_step: int | None = None
@@ -100,14 +106,35 @@ class RunSummary:
         return run_html(self)
 
     @property
+    def metrics_left_out(self) -> int:
+        """Number of metrics beyond the first ``MOST_NAMES``, which have no curve; counted up to a million."""
+        return len(self._beyond)
+
+    @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
         named = STREAMS.get(self.profile or "", {}).get("file")
         is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
         return os.path.dirname(self.path) or "." if is_bundle else self.path
 
-    sealed: Any = property(lambda self: has_seal(self.directory), doc="True if the run has a seal.")
-    reason: Any = property(lambda self: self.end.get("reason") if self.end else None, doc="How the run ended, or None.")
+    @property
+    def sealed(self) -> bool:
+        """True if the run has a seal."""
+        return has_seal(self.directory)
+
+    @property
+    def reason(self) -> Any:
+        """How the run ended, as it says it; None where it does not."""
+        return self.end.get("reason") if self.end else None
+
+    @property
+    def ended(self) -> Ended:
+        """Whether the run says that it ended; unknown where its format has no end."""
+        if self.end is not None:
+            return "yes"
+        if self.dialect is not None:
+            return self.dialect.ended
+        return "unknown" if closing_kind(self.profile) is None else "no"
 
     @cached_property
     def is_running(self) -> bool:
@@ -122,7 +149,8 @@ class RunSummary:
     def smaller_is_better(self, name: str) -> bool | None:
         """Return whether smaller values of the series *name* are better; None if that is unknown."""
         if self.profile == "kaun/v1":
-            return is_smaller_better(name, self.minimized.get(name, UNSET))
+            stated = self.goals.get(name)
+            return is_smaller_better(name, UNSET if stated is None else stated == "min")
         goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
 
@@ -135,7 +163,7 @@ class RunSummary:
 
     def row(self) -> dict[str, Any]:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
-        found: dict[str, Any] = {name: fact(self) for name, fact in FACTS.items()}
+        found = self.facts.all()
         for part in ("model", "config"):
             if isinstance(self.start.get(part), dict):
                 found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
@@ -145,8 +173,12 @@ class RunSummary:
 
     def cell(self, column: str) -> Any:
         """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
-        fact = FACTS.get(column)
-        return self.row().get(column) if fact is None else fact(self)
+        return self.facts[column] if column in COLUMNS else self.row().get(column)
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What every run has, by the names of its columns."""
+        return RunFacts(self)
 
     @property
     def name(self) -> str:
@@ -159,7 +191,7 @@ class RunSummary:
         """Curve of the training loss; None where the run has none."""
         if self.profile == "metrics/v1" or "step" in self.kinds:
             return self.series.get("loss")
-        return next((self.series[tag] for tag in LOSS_TAGS if tag in self.series), None)
+        return next((self.series[tag] for tag in LOSS_NAMES if tag in self.series), None)
 
     @property
     def final_loss(self) -> float | None:
@@ -168,6 +200,11 @@ class RunSummary:
             return number(self.end["final_loss"])
         loss = self.loss
         return loss.last[1] if loss is not None and loss.last is not None else None
+
+    @cached_property
+    def missing(self) -> dict[str, Counter[str]]:
+        """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
+        return {"left_out": Counter(), "dropped": Counter()}
 
     @property
     def says_final_loss(self) -> bool:
@@ -185,7 +222,7 @@ class RunSummary:
         is_timeless = not self.last_time and self.first_step != self.last_step
         if self.first_time is None or self.last_time is None or is_timeless:
             return None
-        begin = self.first_time if self.profile == "kaun/v1" or self._time_origin == "unix" else 0.0
+        begin = self.first_time if self._time_origin == "unix" else 0.0
         return self.last_time - begin
 
     @property
@@ -194,7 +231,8 @@ class RunSummary:
         started = self.start.get("started_at")
         if isinstance(started, str):
             return started
-        created = self.first_time if self._time_origin == "unix" else number(self.start.get("created_at"))
+        is_clock = self._time_origin == "unix" and self.profile != "kaun/v1"
+        created = self.first_time if is_clock else number(self.start.get("created_at"))
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
 
     def describe(self, profile: Profile | None, extent: Extent) -> None:
@@ -213,69 +251,140 @@ class RunSummary:
                 continue
             if learn == "attempts":
                 self.attempts.learn(record)
-            kind = "entry" if record.profile == "metrics/v1" else record.kind or "without kind"
-            if isinstance(record, Row):
-                self._take_row(record)
-            elif kind in self.kinds or len(self.kinds) < _MAX_NAMES:
-                self.kinds[kind] = self.kinds.get(kind, 0) + 1
-            said = own_facts(record, self.last_step)
-            if self._metric is not None:
-                self._keep(record, said)
-            self._take_record(record) if said is None else self._take_own(said)
+            self._take_record(record)
 
     def _take_record(self, record: Record) -> None:
+        if not isinstance(record, Row):
+            self._count(self.kinds, "entry" if record.profile == "metrics/v1" else record.kind or "without kind", 1)
+        if record.is_known:
+            self._take_time(record.time, record.time_origin)
+        if record.kind not in _NUMBERS_ONLY or record.profile != "toy/v1":
+            self._take_description(record)
+        self._take_values(record)
+
+    def _take_description(self, record: Record) -> None:
+        """Take in what *record* says beside its time and its metrics."""
+        if (start := record.start) is not None:
+            self.starts_late = self.starts_late or (not self.start and "step" in self.kinds)
+            # The records of another program's log say it in pieces.
+            self.start = start | self.start if isinstance(record, Row) else self.start or start
+        self.end = record.end or self.end
+        for name, goal in record.goal.items():
+            self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
+            self._keep_named("evals", self.evals, record["name"], record.value)
+        if record.kind == "note" and record.profile == "toy/v1":
+            for key, counts in self.missing.items():
+                counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+    def _take_values(self, record: Record) -> None:
+        """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
+        values, step = record.values, record.step
+        mapping = mapping_of(record.profile)
+        role = mapping.of_kind(record.kind).role
+        if role == "step":
+            if not self.attempts.is_own_step(record) or not _is_listed(step):
+                return
+            self.first_step = step if self.first_step is None else self.first_step
+            self.last_step = step
+        else:
+            last = self.last_step or 0
+            is_placed = step is not None
+            # Records of a profile without steps are counted.
+            step = step if step is not None else last + 1 if mapping.is_counted else last
+            if _is_listed(step) and self._counts_steps(record, is_placed=is_placed):
+                self.first_step = step if self.first_step is None else self.first_step
+                # An evaluation may have an earlier step, or count epochs.
+                self.last_step = step if self.last_step is None else max(self.last_step, step)
+        self._take_metrics(step, values)
+        if self._metric is not None and values:
+            if len(self.metric_names) < MOST_NAMES:
+                self.metric_names.update(values)
+            name = self._name_among(values)
+            if name in values and _is_listed(step):
+                self.asked.add(step, finite_number(values[name]))
+
+    def _counts_steps(self, record: Record, *, is_placed: bool) -> bool:
+        """Return whether the step of *record* is one of the run: that of any record with metrics, without events."""
         if record.profile == "toy/v1":
-            self._take_toy(record)
-        elif record.profile == "metrics/v1":
-            self._take_entry(record.value)
-        elif record.profile == "kaun/v1":
-            self._take_scalar(record)
+            return record.kind == "scalars" and is_placed and "step" not in self.kinds
+        return bool(record.values) or (is_placed and isinstance(record, Row))
+
+    def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
+        if name in kept or len(kept) < MOST_NAMES:
+            kept[name] = value
+        else:
+            self.left_out[what] = self.left_out.get(what, 0) + 1
+
+    def _count(self, counts: dict[str, int], name: str, number_of: int) -> None:
+        self._keep_named("kinds", counts, name, counts.get(name, 0) + number_of)
 
     def _take_block(self, block: NumberBlock) -> None:
         """Add many records at once."""
-        for kind, number_of in block.kinds:
-            if kind in self.kinds or len(self.kinds) < _MAX_NAMES:
-                self.kinds[kind] = self.kinds.get(kind, 0) + number_of
-        for time in block.times or ():
-            self._take_time(time)
-        own = self.attempts.own_phase
-        if block.steps is None or (block.phase or own) != own:
+        if not self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase):
             return
-        first, self.last_step = block.steps
-        self.first_step = first if self.first_step is None else self.first_step
-        self._take_columns(block.columns)
-        self.minimized.update(block.minimized)
+        self.take_columns(block.columns, block.minimized)
         for names in block.groups if self._metric is not None else ():
             self.asked.add_all(*block.columns.get(self._name_among(names), ((), ())))
 
-    def _take_columns(self, columns: Mapping[str, tuple[Sequence[int], array[float]]]) -> None:
+    def take_places(
+        self,
+        profile: Profile,
+        kinds: Iterable[tuple[str, int]],
+        times: tuple[float, float] | None,
+        steps: tuple[int, int] | None,
+        phase: str | None,
+    ) -> bool:
+        """Add what many records have beside their metrics; return whether these are of the run's own phase.
+
+        *kinds* are their numbers by kind, *times* and *steps* the first and the last.
+        """
+        for kind, number_of in kinds:
+            self._count(self.kinds, kind, number_of)
+        for time in times or ():
+            self._take_time(time, mapping_of(profile).origin_of(time))
+        own = self.attempts.own_phase
+        if steps is None or (phase or own) != own:
+            return False
+        first, self.last_step = steps
+        self.first_step = first if self.first_step is None else self.first_step
+        return True
+
+    def take_columns(
+        self, columns: Mapping[str, tuple[Sequence[int], array[float]]], minimized: Mapping[str, bool] | None = None
+    ) -> None:
+        """Add steps and values of metrics by name, NaN for null; *minimized* is whether smaller values are better."""
+        for name, minimize in (minimized or {}).items():
+            self._keep_named("goals", self.goals, name, "min" if minimize else "max")
         for name, (steps, values) in columns.items():
             if (curve := self._curve(name)) is not None:
                 curve.add_all(steps, values)
-        if self._metric is not None and len(self.metric_names) < _MAX_NAMES:
+        if self._metric is not None and len(self.metric_names) < MOST_NAMES:
             self.metric_names.update(columns)
 
     def _curve(self, name: str) -> Curve | None:
         curve = self.series.get(name)
-        # The loss of a run that logs hundreds of other metrics before it is not left out.
-        if curve is None and (len(self.series) < _MAX_NAMES or name in LOSS_TAGS):
+        if curve is not None:
+            return curve
+        # The loss of a run that logs very many other metrics before it is not left out.
+        if len(self.series) < MOST_NAMES or name in LOSS_NAMES:
             curve = self.series[name] = Curve(self._parts)
+        elif len(self._beyond) < _MOST_COUNTED:
+            self._beyond.add(hash(name))
         return curve
 
     def _take_rows(self, block: RowBlock) -> None:
         """Add many rows at once."""
         said = block.said
-        self._time_origin = self._time_origin or said.time_origin
-        if said.times is not None and said.time_origin == self._time_origin:
-            self._take_time(said.times[0])
-            self._take_time(said.times[-1])
+        for time in () if said.times is None else (said.times[0], said.times[-1]):
+            self._take_time(time, said.time_origin)
         columns = {name: array("d", values) for name, values in said.metrics.items()}
         steps = [self.last_step or 0] * len(block.table.lines) if said.steps is None else said.steps
         self.first_step = steps[0] if self.first_step is None else self.first_step
         # An evaluation may have an earlier step, or count epochs.
         self.last_step = max(steps) if self.last_step is None else max(self.last_step, *steps)
-        self._take_columns({name: (steps, each) for name, each in columns.items()})
-        name = None if said.steps is None or self._metric is None else self._name_among(columns)
+        self.take_columns({name: (steps, each) for name, each in columns.items()})
+        name = None if self._metric is None else self._name_among(columns)
         if name in columns:
             self.asked.add_all(steps, columns[name])
 
@@ -291,110 +400,40 @@ class RunSummary:
             self.asked = Series()
         return self._loss_name or "loss"
 
-    def _keep(self, record: Record, said: OwnFacts | None) -> None:
-        placed = record if isinstance(record, Row) else said
-        step = record.get("step", self.last_step) if placed is None else placed.step
-        is_other = record.kind == "step" and not self.attempts.is_own_step(record)
-        if is_other or type(step) is not int or abs(step) >= _MAX_STEP:
-            return
-        if len(self.metric_names) < _MAX_NAMES:
-            self.metric_names.update(metrics_of(record))
-        is_there, value = value_in(record, self._name_among(metrics_of(record)))
-        if is_there:
-            self.asked.add(step, value)
-
-    def _take_toy(self, record: Record) -> None:
-        value = record.value
-        if record.kind in FIELDS["toy/v1"]:
-            self._take_time(number(value.get("t")))
-        if record.kind == "step":
-            if self.attempts.is_own_step(record):
-                self._take_step(value.get("step"), metrics_of(record))
-        elif record.kind == "run_start":
-            self.starts_late = self.starts_late or (not self.start and "step" in self.kinds)
-            self.start = self.start or value
-        elif record.kind == "run_end":
-            self.end = value
-        elif record.kind == "scalars":
-            self._take_scalars(value.get("step"), metrics_of(record))
-        elif record.kind in ("eval", "define"):
-            self._take_named(record, value.get("name"))
-
-    def _take_named(self, record: Record, name: Any) -> None:
-        """Take in an evaluation, or what a metric means."""
-        if not isinstance(name, str):
-            return
-        if record.kind == "eval":
-            if name in self.evals or len(self.evals) < _MAX_NAMES:
-                self.evals[name] = record.value
-            self._take_metrics(record.get("step", self.last_step or 0), metrics_of(record))
-        elif isinstance(record.get("goal"), str) and len(self.goals) < _MAX_NAMES:
-            self.goals[name] = record["goal"]
-
-    def _take_entry(self, value: dict[str, Any]) -> None:
-        milliseconds = number(value.get("wall_time_ms"))
-        self._take_time(None if milliseconds is None else milliseconds / 1000)
-        extra = value.get("extra")
-        metrics = {name: value[name] for name in _MEMBERS if name in value}
-        self._take_step(value.get("step"), metrics | (extra if isinstance(extra, dict) else {}))
-
-    def _take_scalars(self, step: Any, metrics: dict[str, Any]) -> None:
-        """Take in values at any time; in a run without step events their steps are those of the run."""
-        if step is None or "step" in self.kinds:
-            self._take_metrics(self.last_step or 0 if step is None else step, metrics)
-        else:
-            self._take_step_of_any_order(step, metrics)
-
-    def _take_row(self, row: Row) -> None:
-        self._time_origin = self._time_origin or row.time_origin
-        self._take_time(row.time if row.time_origin == self._time_origin else None)
-        if row.config or row.run:
-            self.start = row.start | self.start
-        self.end = self.end if row.end is None else {"reason": row.end}
-        self.goals |= [row.goal] if row.goal is not None and len(self.goals) < _MAX_NAMES else []
-        if row.step is not None or row.values:
-            self._take_step_of_any_order(row.step if row.step is not None else self.last_step or 0, row.values)
-
-    def _take_own(self, said: OwnFacts) -> None:
-        self.goals = said.goals
-        self._time_origin = self._time_origin or said.origin
-        self._take_time(said.time)
-        self.start = self.start or said.start
-        self.end = said.end or self.end
-        if said.step is not None:
-            self._take_step_of_any_order(said.step, said.metrics)
-
-    def _take_step_of_any_order(self, step: Any, metrics: dict[str, Any]) -> None:
-        highest = self.last_step
-        self._take_step(step, metrics)
-        if highest is not None and self.last_step is not None:
-            # An evaluation may have an earlier step, or count epochs.
-            self.last_step = max(highest, self.last_step)
-
-    def _take_scalar(self, record: Record) -> None:
-        self._take_time(number(record.get("wall_time")))
-        try:
-            scalar = scalar_of(record.raw, record.value)
-        except ValueError:
-            return
-        if scalar.minimize is not UNSET:
-            self.minimized[scalar.tag] = scalar.minimize
-        self._take_step(scalar.step, {scalar.tag: scalar.value})
-
-    def _take_step(self, step: Any, metrics: dict[str, Any]) -> None:
-        if type(step) is int and abs(step) < _MAX_STEP:
-            self.first_step = step if self.first_step is None else self.first_step
-            self.last_step = step
-            self._take_metrics(step, metrics)
-
-    def _take_metrics(self, step: Any, metrics: dict[str, Any]) -> None:
-        if type(step) is not int or abs(step) >= _MAX_STEP:
+    def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None]) -> None:
+        if not _is_place(step):
             return
         for name, value in metrics.items():
-            if (value is None or number(value) is not None) and (curve := self._curve(name)) is not None:
-                curve.add(step, None if value is None or not isfinite(value) else float(value))
+            if (curve := self._curve(name)) is not None:
+                curve.add(step, finite_number(value))
 
-    def _take_time(self, seconds: float | None) -> None:
-        if seconds is not None:
+    def _take_time(self, seconds: float | None, origin: str | None) -> None:
+        """Take in a time; those that count from elsewhere than the first ones are not comparable."""
+        if seconds is None:
+            return
+        self._time_origin = self._time_origin or origin
+        if origin == self._time_origin:
             self.first_time = seconds if self.first_time is None else self.first_time
             self.last_time = seconds
+
+
+def finite_number(value: float | None) -> float | None:
+    """Return *value* as a float; None for null and for what is not finite."""
+    try:
+        return None if value is None or not isfinite(value) else float(value)
+    except OverflowError:
+        return None
+
+
+def _is_listed(step: object) -> TypeGuard[int]:
+    """Return whether *step* counts as one of the run: an integer of 64 bits."""
+    return type(step) is int and abs(step) < _MAX_STEP
+
+
+def _is_place(step: object) -> TypeGuard[int]:
+    """Return whether values can be at *step*; that of another program's log may have a fraction."""
+    return _is_listed(step) or (type(step) is float and isfinite(step))
+
+
+def _members(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ()

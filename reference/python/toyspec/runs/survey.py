@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.format.looks import Look, known_start
+from toyspec.format.recognition import has_step_word
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
-from toyspec.reading.parts import is_in_parts
+from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
-from toyspec.runs.discovery import OF_A_BUNDLE
+from toyspec.reading.stream_names import STREAM_NAMES
+from toyspec.runs.discovery import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
 _EXAMPLES = 3
+_ORDER = ("profile", "dialect", "foreign", "unreadable")
 # Text and programs quote output of training without being one.
 _NO_OUTPUT = (".py", ".md", ".rst", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".html", ".c", ".h", ".rs", ".js", ".ts")
 _CONSOLE = "pattern"
+_NAMES_OF_OTHERS = (
+    ".wandb",
+    ".db",
+    ".sqlite",
+    ".sqlite3",
+    ".parquet",
+    ".json",
+    ".jsonl",
+    ".csv",
+    ".tsv",
+    ".yaml",
+    ".gz",
+)
 
 
 class Lying(msgspec.Struct, kw_only=True):
@@ -52,6 +69,8 @@ class Survey(msgspec.Struct):
     """The formats, in the order profile, dialect, foreign, unreadable, then by name."""
     others: int = 0
     """Number of files that are none of these."""
+    passed_over: list[str] = msgspec.field(default_factory=list)
+    """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
 
 
@@ -71,17 +90,21 @@ class Importable(Protocol):
         """Return the title of the format *name*."""
 
 
-def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
+def survey(
+    root: str, choice: DialectChoice, importable: Importable, on_file: Callable[[int], None] | None = None
+) -> Survey:
     """Return what lies at *root*, a file or a directory, and below it.
 
-    *choice* are the dialects. A file or directory that cannot be read is listed as unreadable. Hidden directories and
-    symbolic links are left out.
+    *choice* are the dialects. *on_file* is given the number of files so far. A file or directory that cannot be read
+    is listed as unreadable. Hidden directories and symbolic links are left out.
     """
     result = Survey([])
     seen: list[tuple[str, str | None, Lying]] = []
     beside: list[str] = []
-    for path in _files(root, importable):
+    for path in _files(root, importable, result.passed_over):
         result.files += 1
+        if on_file is not None:
+            on_file(result.files)
         lying = _examined(path, choice, importable)
         if lying is None:
             beside.append(path)
@@ -89,6 +112,9 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
         run = importable.part_of(path)
         seen.append((path, None if run is None or run[0] != lying.format else run[1], lying))
     in_parts = {place for place in {os.path.dirname(path) for path, _, _ in seen} if is_in_parts(place or os.curdir)}
+    # What can be imported alone may be a part of a log: its run is that of the others.
+    runs = {path: place for place in in_parts for path in _parts_in(place)}
+    seen = [(path, None if run is None else runs.get(path, run), lying) for path, run, lying in seen]
     # A run of several files is counted once: where one of them is read as it lies, with that one.
     logs = {(lying.format, run): lying for _, run, lying in seen if run is not None and lying.sort == "dialect"}
     found: dict[tuple[Sort, str], Lying] = {}
@@ -109,12 +135,19 @@ def survey(root: str, choice: DialectChoice, importable: Importable) -> Survey:
         else:
             stream.files += 1
             stream.bytes += _size(path)
-    order = ("profile", "dialect", "foreign", "unreadable")
-    result.formats = sorted(found.values(), key=lambda each: (order.index(each.sort), each.format))
+    result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
 
 
-def _files(root: str, importable: Importable) -> Iterator[str]:
+def _parts_in(directory: str) -> list[str]:
+    """Return the paths of the files of the log in parts in *directory*."""
+    with suppress(OSError):
+        names = parts_among(directory or os.curdir, os.listdir(directory or os.curdir))
+        return [os.path.join(directory, name) for name in names]
+    return []
+
+
+def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterator[str]:
     if not os.path.isdir(root):
         yield root
         return
@@ -127,8 +160,13 @@ def _files(root: str, importable: Importable) -> Iterator[str]:
         except OSError:
             yield directory
             continue
+        if directory != root and any(entry.name == ENVIRONMENT for entry in entries):
+            passed_over.append(directory)
+            continue
         yield from (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
-        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        every = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        passed_over += [entry.path for entry in every if is_passed_over(entry.name)]
+        folders = [entry for entry in every if not is_passed_over(entry.name)]
         # A repository of Aim is hidden.
         known = [each for each in folders if not each.name.startswith(".") or importable.part_of(each.path)]
         pending += [entry.path for entry in reversed(known)]
@@ -141,7 +179,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying | None:
+def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying | None:  # noqa: PLR0911 - one for each sort
     try:
         head, is_compressed = unpacked_head(path, HEAD_BYTES)
     except (StreamError, OSError) as error:
@@ -150,6 +188,10 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
     own = choice.profile_of(head, path)
     if own is not None:
         return Lying(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
+    is_possible = choice.own or choice.keys is not None or has_step_word(head) or len(head) == HEAD_BYTES
+    # What belongs to a run of several files may look like anything.
+    if not (is_possible or is_compressed or _may_be_foreign(path, head)) and importable.part_of(path) is None:
+        return None
     # The records of a JSON array are on lines of their own, and the last one has no comma.
     first = None if head.lstrip().startswith(b"[") else first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
@@ -166,6 +208,13 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
     return None if is_compressed else _foreign(path, head, importable)
 
 
+def _may_be_foreign(path: str, head: bytes) -> bool:
+    """Return whether the file *path* may be of another tool, or one of toyspec: by its name, or its first bytes."""
+    name = os.path.basename(path)
+    is_named = name.endswith(_NAMES_OF_OTHERS) or name in OF_A_BUNDLE or "tfevents" in name or name in STREAM_NAMES
+    return is_named or b'"kind"' in head or b'"scalar"' in head or known_start(head) is not None
+
+
 def _unreadable(cause: str) -> Lying:
     title = cause if "cannot be read" in cause else f"cannot be read: {cause}"
     return Lying(sort="unreadable", format=cause, title=title, read_with=None)
@@ -177,7 +226,8 @@ def _imported(name: str, importable: Importable) -> Lying:
 
 def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
     run = importable.part_of(path)
-    name = importable.format_of(path) if run is None else run[0]
+    may_be = run is None and _may_be_foreign(path, head)
+    name = importable.format_of(path) if may_be else None if run is None else run[0]
     if name is not None:
         return _imported(name, importable)
     look: Look | None = known_start(head)

@@ -74,7 +74,9 @@ def views_of(
 def _toy(records: Sequence[Record]) -> dict[str, Any]:
     known = [record for record in records if record.kind in FIELDS["toy/v1"]]
     start = next((record for record in known if record.kind == "run_start"), None)
-    end = next((record for record in reversed(known) if record.kind == "run_end"), None)
+    # A run that goes on after its end has no end, until it ends again.
+    frame = next((record for record in reversed(known) if record.kind in ("run_end", "run_resume")), None)
+    end = frame if frame is not None and frame.kind == "run_end" else None
     phase = _valid(start, "phase", default="train")
     steps = [record for record in known if _is_step(record, phase)]
     curve = _present(record.valid("loss") for record in steps)

@@ -13,8 +13,8 @@ import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.places.addresses import path_in
-from toyspec.sync.run_sync import RunSync, Settings
-from toyspec.sync.targets import destination_of, target_of
+from toyspec.sync.destinations import destination_of, target_of
+from toyspec.sync.run_sync import RunSync, SyncSettings
 from toyspec.system_calls import say
 from toyspec.writing.synced import SyncOrder
 
@@ -33,7 +33,7 @@ def main() -> int:
     name = os.path.basename(order.directory)
     try:
         address = path_in(destination_of(order.sync.to), name)
-        run = RunSync(order.directory, address, target_of(address), Settings(extent=order.sync.files))
+        run = RunSync(order.directory, address, target_of(address), SyncSettings(extent=order.sync.files))
     except (ToyspecError, ImportError) as error:
         say(f"{error}; nothing of run {name} is sent")
         return 1

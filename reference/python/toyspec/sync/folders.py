@@ -43,7 +43,7 @@ class Folder:
         """See Place."""
         with _reported(address):
             found = os.stat(_path(address))
-        return Entry(address, found.st_size, f"{found.st_size}-{found.st_mtime_ns}", found.st_mtime)
+        return Entry(address, found.st_size, f"{found.st_size}-{found.st_mtime_ns}")
 
     def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
         """See Place."""

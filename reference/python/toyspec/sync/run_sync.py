@@ -12,8 +12,8 @@ from toyspec.errors import StreamError, StreamMissingError
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.seals import parse_seal_line
 from toyspec.places.addresses import path_in
-from toyspec.places.place import ChangedError
-from toyspec.sync.comparing import Relation, Thoroughness, ends_of, relation
+from toyspec.places.place import ChangedError, MalformedAnswerError
+from toyspec.sync.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.sync.results import RunResult
 from toyspec.sync.run_files import Extent, RunFile, files_of, kept_name
 from toyspec.sync.spans import LocalFile, ShortenedError, Signature
@@ -37,7 +37,7 @@ Pace = Literal["due", "all"]
 """Whether a stream that would be sent again whole may wait until it has grown."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent, and what is compared."""
 
     extent: Extent = "logs"
@@ -52,8 +52,8 @@ class _Known(NamedTuple):
     entry: Entry
     signature: Signature
     stop: int
-    ends: bytes | None
-    """The ends of what both had; None where only size and time were compared."""
+    ends: bytes
+    """The ends of what both had."""
     at: float
 
     @property
@@ -69,7 +69,7 @@ class RunSync:
         directory: str,
         address: str,
         target: Target,
-        settings: Settings,
+        settings: SyncSettings,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -128,6 +128,7 @@ class RunSync:
 
     def _bring_opened(self, file: RunFile, opened: LocalFile) -> None:
         is_log = file.kind in ("side file", "stream")
+        cause = "another program changes it there all the time; end one of the two"
         for attempt in range(_ATTEMPTS):
             try:
                 entry, found = self._compared(file, opened, is_fresh=attempt > 0)
@@ -138,24 +139,27 @@ class RunSync:
             except ChangedError:
                 # Another program was faster: what it has made is compared like anything else.
                 self._known.pop(file.name, None)
+            except MalformedAnswerError as error:
+                # The request may have been done: what is there decides what is left to send.
+                self._known.pop(file.name, None)
+                cause = cause_of(error)
             else:
                 return
-        self._note("failed", f"{file.name}: another program changes it there all the time; end one of the two")
+        self._note("failed", f"{file.name}: {cause}")
 
     def _compared(self, file: RunFile, opened: LocalFile, *, is_fresh: bool) -> tuple[Entry | None, Relation]:
         """Return the object of *file*, None without one, and how it is to it; *is_fresh* asks the place again."""
         assert self._objects is not None
         known = self._known.get(file.name)
-        if known is not None and known.ends is not None and _goes_on(opened, known):
+        if known is not None and _goes_on(opened, known):
             return known.entry, "same" if known.entry.size == opened.stop else "behind"
         entry = self._objects.get(file.name)
         if is_fresh or known is not None:
             entry = self._status(file.name)
         if entry is None:
             return None, "behind"
-        is_quick = self._settings.thoroughness == "ends" and entry.modified >= opened.changed
-        if is_quick and entry.size == opened.stop and known is None:
-            self._remember(file.name, opened, entry, ends=None)
+        if self._settings.thoroughness == "ends" and has_digest_of(entry, opened):
+            self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
             return entry, "same"
         if entry.size != opened.stop and file.kind in ("sidecar", "seal"):
             return entry, "other"
@@ -190,7 +194,7 @@ class RunSync:
         """Put another log in the place of *entry*, if that is known to be an earlier one of this folder."""
         if not self._is_in_side_file(entry):
             known = self._known.get(file.name)
-            is_ours = known is not None and known.ends is not None and known.entry.identity == entry.identity
+            is_ours = known is not None and known.entry.identity == entry.identity
             if not is_ours and self._settings.on_conflict == "leave":
                 self._note("conflict", f"{file.name} there is of another run; use another place, or --keep-both")
                 return
@@ -272,7 +276,7 @@ class RunSync:
             return False
         return all(self._known[name].is_whole for name in names)
 
-    def _remember(self, name: str, opened: LocalFile, entry: Entry, *, ends: bytes | None) -> None:
+    def _remember(self, name: str, opened: LocalFile, entry: Entry, *, ends: bytes) -> None:
         assert self._objects is not None
         earlier = self._known.get(name)
         is_sent = earlier is None or earlier.entry.identity != entry.identity

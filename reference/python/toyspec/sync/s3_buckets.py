@@ -20,11 +20,12 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import parts_of
 from toyspec.places.object_stores import fact_of
-from toyspec.places.place import ChangedError, Entry
+from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +84,7 @@ class S3Bucket:
             return self._in_parts(None, span, address, known)
         with _reported(address):
             made = self._client.put_object(**self._named(address), Body=span.data(), **_condition(known))
-        return Entry(address, span.size, made["ETag"])
+            return Entry(address, span.size, made["ETag"])
 
     def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
         """See Target."""
@@ -109,12 +110,13 @@ class S3Bucket:
                 made = self._client.complete_multipart_upload(
                     **upload, MultipartUpload={"Parts": parts}, **_condition(known)
                 )
+                tag = made["ETag"]
         except BaseException:
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.abort_multipart_upload(**upload)
             raise
         size = (base.size if base else 0) + (span.size if span else 0)
-        return Entry(address, size, made["ETag"])
+        return Entry(address, size, tag)
 
     def _copied(self, base: Entry | None, upload: dict[str, Any]) -> Iterator[str]:
         """Copy *base* into the first parts of *upload*, and yield their tags."""
@@ -146,7 +148,7 @@ class S3Bucket:
             return
         self._looked_at.add(key)
         # Without the permission for it, or on a server that cannot do it, they stay.
-        with contextlib.suppress(ClientError, BotoCoreError):
+        with contextlib.suppress(ClientError, BotoCoreError, KeyError):
             found = self._client.list_multipart_uploads(Bucket=self._name, Prefix=key).get("Uploads", [])
             before = datetime.now(UTC) - _STALE
             for upload in found:
@@ -193,5 +195,9 @@ def _reported(address: str) -> Iterator[None]:
         raise PlaceError(address, fact, number=EACCES) from None
     except (ConnectTimeoutError, ReadTimeoutError):
         raise PlaceError(address, fact_of("timed out")) from None
+    except KeyError as error:
+        raise MalformedAnswerError(address, str(error.args[0])) from None
+    except ResponseParserError:
+        raise MalformedAnswerError(address, "readable content") from None
     except BotoCoreError:
         raise PlaceError(address, fact_of("Connect")) from None

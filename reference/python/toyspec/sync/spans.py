@@ -43,8 +43,6 @@ class LocalFile:
         self.descriptor = open_stream(path, special="refuse")
         status = os.fstat(self.descriptor)
         self.signature = Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        self.changed = max(status.st_mtime, status.st_ctime)
-        """When it was last written or renamed, in seconds since the Unix epoch."""
         self.size = status.st_size
         """Number of bytes when it was opened."""
         self.stop = self._committed() if lines else self.size

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from errno import EACCES
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.distributed.running import Work, results_of
+from toyspec.distributed.threads import Threads
 from toyspec.errors import PlaceError
 from toyspec.places.place import Entry
 from toyspec.runs.discovery import Stream, find_streams
+from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.results import LEFT, RunResult, SyncReport
-from toyspec.sync.run_sync import RunSync, Settings
-from toyspec.sync.targets import destination_of, target_of
+from toyspec.sync.run_sync import RunSync, SyncSettings
 
 if TYPE_CHECKING:
     import threading
@@ -39,7 +42,7 @@ class Watching(NamedTuple):
 class Syncing:
     """The runs below a directory and their place."""
 
-    def __init__(self, root: str, to: str, settings: Settings, *, rehearse: bool = False) -> None:
+    def __init__(self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False) -> None:
         """Raise PlaceError where the place of *to* cannot be written with conditions."""
         self.root = root
         self.address = destination_of(to)
@@ -60,13 +63,18 @@ class Syncing:
         listed = self._listed(new) if new else {}
         for directory, address in new.items():
             self._runs[directory] = RunSync(directory, address, self._target, self._settings)
+
+        def bring(directories: list[str]) -> list[RunResult]:
+            return [self._runs[each].bring(pace, listed.get(each)) for each in directories]
+
         results = []
-        with ThreadPoolExecutor(JOBS) as pool:
-            pending = [pool.submit(self._runs[each].bring, pace, listed.get(each)) for each in found]
-            for future in pending:
-                results.append(future.result())
+        # Each run is a batch of its own: what it has to send is not known before it was compared.
+        work: Work[str, RunResult] = Work(bring, lambda _: 0, self._lost)
+        with closing(results_of(found, work, Threads(JOBS))) as done:
+            for _, result in done:
+                results.append(result)
                 if on_result is not None:
-                    on_result(results[-1], len(results), len(pending))
+                    on_result(result, len(results), len(found))
         number, example = self._passed_over
         self._passed_over = (0, "")
         return SyncReport(
@@ -78,22 +86,36 @@ class Syncing:
             is_rehearsal=self._is_rehearsal,
         )
 
+    def _lost(self, directory: str, reason: str) -> RunResult:
+        return RunResult(run=directory, address=self._runs[directory].address, outcome="failed", facts=[reason])
+
     def watch(self, watching: Watching, on_pass: Callable[[SyncReport], None]) -> None:
         """Send what is missing again and again, until it is over; a single run that has ended and was sent ends it too.
 
-        *on_pass* gets the report of each pass. The last one sends all that is there. Raise as ``once`` for the first.
+        *on_pass* gets the report of each pass. The last one sends all that is there. A place that cannot be listed is
+        waited for; one that refuses the first list raises PlaceError.
         """
-        report = self.once()
+        report = self._passed("all", is_first=True)
         on_pass(report)
         while not self._is_done(report):
             is_over = watching.over.wait(watching.every)
-            try:
-                report = self.once("all" if is_over else "due")
-            except PlaceError as error:
-                report = _failed(report, error)
+            report = self._passed("all" if is_over else "due")
             on_pass(report)
             if is_over:
                 break
+
+    def _passed(self, pace: Pace, *, is_first: bool = False) -> SyncReport:
+        """Return the report of a pass, which says why the place could not be listed."""
+        try:
+            return self.once(pace)
+        except PlaceError as error:
+            if is_first and error.errno == EACCES:
+                raise
+            runs = [
+                RunResult(run=run, address=address, outcome="failed", facts=[str(error)])
+                for run, address in self._found().items()
+            ]
+            return SyncReport(root=self.root, address=self.address, runs=runs)
 
     def _is_done(self, report: SyncReport) -> bool:
         runs = report.runs
@@ -139,11 +161,6 @@ def _above(address: str, root: str) -> Iterator[str]:
     while len(address) > len(root):
         address = address.rpartition("/")[0]
         yield address
-
-
-def _failed(report: SyncReport, error: PlaceError) -> SyncReport:
-    runs = [RunResult(run=run.run, address=run.address, outcome="failed", facts=[str(error)]) for run in report.runs]
-    return SyncReport(root=report.root, address=report.address, runs=runs)
 
 
 class _Rehearsal:

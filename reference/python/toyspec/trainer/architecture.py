@@ -13,7 +13,7 @@ Weights: TypeAlias = "Mapping[str, Floats]"
 """Weights by the name that they have as GGUF tensors."""
 
 
-class Pass(NamedTuple):
+class ForwardPass(NamedTuple):
     """What a forward pass returns."""
 
     logits: Floats
@@ -56,10 +56,10 @@ class Architecture(Protocol):
     def graph(self) -> list[Node]:
         """Return the nodes of the compute graph, each after its inputs."""
 
-    def forward(self, weights: Weights, tokens: Tokens) -> Pass:
+    def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
         """Return the logits for *tokens*, batch by context."""
 
-    def backward(self, weights: Weights, tokens: Tokens, done: Pass, grad: Floats) -> dict[str, Floats]:
+    def backward(self, weights: Weights, tokens: Tokens, done: ForwardPass, grad: Floats) -> dict[str, Floats]:
         """Return the gradient by each weight; *grad* is that by the logits of *done*."""
 
 

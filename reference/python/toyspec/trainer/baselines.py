@@ -18,7 +18,7 @@ PAR_FROM, PAR_TO = 0.99, 1.01
 """Bounds of the ratio of perplexities that is par, themselves included."""
 
 
-class Comparison(NamedTuple):
+class BaselineComparison(NamedTuple):
     """How a run compares with its baseline at a step."""
 
     verdict: Literal["ahead", "behind", "par", "abort"]
@@ -56,7 +56,7 @@ class Baseline:
             if record.kind == "eval" and record.get("name") == evaluation and step is not None and loss is not None:
                 self._evaluated[int(step)] = loss
 
-    def compare(self, step: int, losses: Losses) -> Comparison | None:
+    def compare(self, step: int, losses: Losses) -> BaselineComparison | None:
         """Return how *losses* compare at the train step *step*; None when the baseline has nothing there.
 
         Losses on held-out text are compared where both runs have them, else those of the train step. The verdict is
@@ -66,13 +66,13 @@ class Baseline:
         if own is None or other is None:
             own, other = losses.trained, self._trained.get(step)
         if not math.isfinite(own):
-            return Comparison("abort", math.nan, math.nan)
+            return BaselineComparison("abort", math.nan, math.nan)
         if other is None:
             return None
         ratio = perplexity(own - other)
         if PAR_FROM <= ratio <= PAR_TO:
-            return Comparison("par", own - other, ratio)
-        return Comparison("ahead" if ratio < 1 else "behind", own - other, ratio)
+            return BaselineComparison("par", own - other, ratio)
+        return BaselineComparison("ahead" if ratio < 1 else "behind", own - other, ratio)
 
 
 def perplexity(loss: float) -> float:

@@ -47,7 +47,7 @@ class CheckpointError(ToyspecError, ValueError):
     """A file is not a checkpoint of this run; the message names it."""
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """How far a run has come; NaN stands for what was not measured yet, or was not finite."""
 
     step: int = 0
@@ -62,7 +62,7 @@ class Progress(NamedTuple):
     """Ratio in the last compare event."""
 
 
-_MEASURES = Progress._fields[1:]
+_MEASURES = TrainingProgress._fields[1:]
 
 
 class CheckpointFacts(NamedTuple):
@@ -75,7 +75,7 @@ class CheckpointFacts(NamedTuple):
     """The characters, in the order of their tokens."""
 
 
-def save_checkpoint(directory: str, model: LanguageModel, progress: Progress, facts: CheckpointFacts) -> str:
+def save_checkpoint(directory: str, model: LanguageModel, progress: TrainingProgress, facts: CheckpointFacts) -> str:
     """Write ``step_<N>.gguf`` in *directory*, which is created, let ``latest`` point to it, and return its path.
 
     Raises OSError, and leaves nothing half written behind.
@@ -98,7 +98,7 @@ def saved_steps(directory: str) -> list[int]:
     return sorted((int(found.group(1)) for name in names if (found := _NAME.fullmatch(name))), reverse=True)
 
 
-def load_checkpoint(directory: str, step: int, model: LanguageModel, facts: CheckpointFacts) -> Progress:
+def load_checkpoint(directory: str, step: int, model: LanguageModel, facts: CheckpointFacts) -> TrainingProgress:
     """Put the numbers of ``step_<N>.gguf`` into *model* and return how far the run had come.
 
     Raises CheckpointError when the file is damaged or of other settings than *facts*, and OSError; *model* is then
@@ -109,7 +109,7 @@ def load_checkpoint(directory: str, step: int, model: LanguageModel, facts: Chec
         reader = GGUFReader(path)
         tensors = {tensor.name: np.array(tensor.data) for tensor in reader.tensors}
         said = {key: field.contents() for key, field in reader.fields.items() if key.startswith("toyspec.")}
-        progress = Progress(step, *(float(said[f"toyspec.{measure}"]) for measure in _MEASURES))
+        progress = TrainingProgress(step, *(float(said[f"toyspec.{measure}"]) for measure in _MEASURES))
         is_of_run = step == said["toyspec.step"] and facts.config == json.loads(said["toyspec.config"])
     except OSError:
         raise
@@ -135,7 +135,7 @@ def _fill(path: str, model: LanguageModel, tensors: Mapping[str, Any], step: int
         parameter.step = step
 
 
-def _write(path: str, model: LanguageModel, progress: Progress, facts: CheckpointFacts) -> None:
+def _write(path: str, model: LanguageModel, progress: TrainingProgress, facts: CheckpointFacts) -> None:
     described = model.architecture.described()
     writer = GGUFWriter(path, described["arch"])
     writer.add_name(described["name"])

@@ -35,7 +35,7 @@ class GateError(ToyspecError, ValueError):
     """The text is not a gate."""
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """The result of a gate."""
 
     passed: bool
@@ -70,9 +70,9 @@ class Gate(NamedTuple):
     def __str__(self) -> str:
         return f"{self.metric}{self.comparison}{self.threshold!r}"
 
-    def check(self, results: Mapping[str, float]) -> Verdict:
+    def check(self, results: Mapping[str, float]) -> GateVerdict:
         """Return whether *results* pass; a value that is missing or not finite does not."""
         value = results.get(self.metric, math.nan)
         if not math.isfinite(value):
-            return Verdict(False, None)
-        return Verdict(_COMPARISONS[self.comparison](value, self.threshold), value)
+            return GateVerdict(False, None)
+        return GateVerdict(_COMPARISONS[self.comparison](value, self.threshold), value)

@@ -11,14 +11,14 @@ from toyspec.trainer.settings import SettingsError, settings_of
 
 if TYPE_CHECKING:
     from toyspec.reading.records import Record
-    from toyspec.trainer.settings import Settings
+    from toyspec.trainer.settings import TrainingSettings
 
 
 class Interrupted(NamedTuple):
     """Facts from the stream of an interrupted run."""
 
     run_start: Record
-    settings: Settings
+    settings: TrainingSettings
     furthest_step: int
     """Largest number of a train step in it, over all attempts; 0 without one."""
     last_time: float

@@ -12,7 +12,7 @@ from toyspec.trainer.optimizer import Parameter
 from toyspec.trainer.stepping import BackwardOutput, train_step
 
 if TYPE_CHECKING:
-    from toyspec.trainer.architecture import Architecture, Pass
+    from toyspec.trainer.architecture import Architecture, ForwardPass
     from toyspec.trainer.arrays import Single, Tokens
     from toyspec.trainer.optimizer import AdamW
     from toyspec.trainer.text import Batch, Text
@@ -51,10 +51,10 @@ class LanguageModel:
         """Take one step on *batch* and return the loss before it."""
         weights = self.weights()
 
-        def forward(inputs: Tokens) -> Pass:
+        def forward(inputs: Tokens) -> ForwardPass:
             return self.architecture.forward(weights, inputs)
 
-        def backward(done: Pass, targets: Tokens) -> BackwardOutput:
+        def backward(done: ForwardPass, targets: Tokens) -> BackwardOutput:
             loss, grad = layers.cross_entropy(done.logits, targets)
             by_weight = self.architecture.backward(weights, batch.inputs, done, grad)
             return BackwardOutput(loss, grad, [by_weight[parameter.name].ravel() for parameter in self.parameters])

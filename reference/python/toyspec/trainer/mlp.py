@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toyspec.trainer import layers
-from toyspec.trainer.architecture import Node, Pass, description
+from toyspec.trainer.architecture import ForwardPass, Node, description
 
 if TYPE_CHECKING:
     from toyspec.trainer.architecture import Weights
@@ -52,15 +52,15 @@ class Mlp:
             Node("loss", "cross_entropy", ("output", "tokens")),
         ]
 
-    def forward(self, weights: Weights, tokens: Tokens) -> Pass:
+    def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
         """Return the logits of the character after *tokens*."""
         read = weights["token_embd.weight"][tokens].reshape(len(tokens), -1)
         up = layers.linear(read, weights["ffn_up.weight"], weights["ffn_up.bias"])
         hidden = np.tanh(up)
         logits = layers.linear(hidden, weights["output.weight"], weights["output.bias"])
-        return Pass(logits[:, None, :], {"read": read, "hidden": hidden})
+        return ForwardPass(logits[:, None, :], {"read": read, "hidden": hidden})
 
-    def backward(self, weights: Weights, tokens: Tokens, done: Pass, grad: Floats) -> dict[str, Floats]:
+    def backward(self, weights: Weights, tokens: Tokens, done: ForwardPass, grad: Floats) -> dict[str, Floats]:
         """Return the gradients."""
         hidden = done.kept["hidden"]
         by_hidden, output, output_bias = layers.linear_backward(hidden, weights["output.weight"], grad[:, 0, :])

@@ -17,7 +17,7 @@ from toyspec.writing.opening import keep
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toyspec.trainer.checkpoints import CheckpointFacts, Progress
+    from toyspec.trainer.checkpoints import CheckpointFacts, TrainingProgress
     from toyspec.trainer.language_model import LanguageModel
     from toyspec.writing.run_writer import RunWriter
 
@@ -38,7 +38,7 @@ class StepResult(NamedTuple):
     wall_us: int
 
 
-class RunFiles:
+class TrainingFiles:
     """The files of one run beside and including its stream, which *log* writes.
 
     What fails is said once on standard error, and not tried again. When the stream could not be opened, nothing
@@ -103,7 +103,7 @@ class RunFiles:
             )
             self._attempt(METRICS_FILE, lambda: metrics.record(entry))
 
-    def checkpoint(self, model: LanguageModel, progress: Progress) -> None:
+    def checkpoint(self, model: LanguageModel, progress: TrainingProgress) -> None:
         """Save what is needed to go on from here."""
         self._attempt(WEIGHTS_DIRECTORY, lambda: save_checkpoint(self.weights, model, progress, self.facts))
 

@@ -24,7 +24,7 @@ class SettingsError(ToyspecError, ValueError):
     """Settings with which nothing can be trained."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that a run is determined by; a period of 0 means never."""
 
     arch: str = ARCHITECTURE_NAMES[0]
@@ -61,15 +61,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise SettingsError(str(error)) from error
 
 
-def checked_settings(given: Mapping[str, Any]) -> Settings:
+def checked_settings(given: Mapping[str, Any]) -> TrainingSettings:
     """Return settings with the values of *given*; raise SettingsError for one that is out of range."""
     try:
-        return msgspec.convert(given, Settings)
+        return msgspec.convert(given, TrainingSettings)
     except msgspec.ValidationError as error:
         raise SettingsError(str(error)) from error
 
 
-def settings_of(run_start: Mapping[str, Any]) -> Settings:
+def settings_of(run_start: Mapping[str, Any]) -> TrainingSettings:
     """Return the settings of the run that begins with *run_start*.
 
     Raises SettingsError when `toyspec train` cannot have written it.
@@ -77,7 +77,7 @@ def settings_of(run_start: Mapping[str, Any]) -> Settings:
     model, config = run_start.get("model"), run_start.get("config")
     if not isinstance(model, dict) or not isinstance(config, dict):
         raise SettingsError("its run_start has no model or no config")
-    missing = [name for name in Settings.__struct_fields__ if name not in {"arch", "gate", *config}]
+    missing = [name for name in TrainingSettings.__struct_fields__ if name not in {"arch", "gate", *config}]
     if missing:
         raise SettingsError(f"it is not a run of `toyspec train`: its config has no {missing[0]}")
     return checked_settings({**config, "arch": model.get("arch")})

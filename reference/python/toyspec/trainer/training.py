@@ -12,10 +12,10 @@ from toyspec.system_calls import say
 from toyspec.trainer.architecture import flow
 from toyspec.trainer.architectures import ARCHITECTURES
 from toyspec.trainer.baselines import Losses, perplexity
-from toyspec.trainer.checkpoints import CheckpointError, CheckpointFacts, Progress, load_checkpoint, saved_steps
+from toyspec.trainer.checkpoints import CheckpointError, CheckpointFacts, TrainingProgress, load_checkpoint, saved_steps
 from toyspec.trainer.language_model import LOSS_NAME, LanguageModel
 from toyspec.trainer.optimizer import AdamW
-from toyspec.trainer.run_files import RunFiles, StepResult
+from toyspec.trainer.run_files import StepResult, TrainingFiles
 from toyspec.trainer.settings import SettingsError
 from toyspec.trainer.stepping import grad_norm, grad_norms
 from toyspec.trainer.text import TEXT_NAME, shipped_text
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from toyspec.trainer.baselines import Baseline
     from toyspec.trainer.environment import Environment
-    from toyspec.trainer.gates import Gate, Verdict
+    from toyspec.trainer.gates import Gate, GateVerdict
     from toyspec.trainer.interruption import Interrupted
-    from toyspec.trainer.settings import Settings
+    from toyspec.trainer.settings import TrainingSettings
 
 EVALUATION = "held-out"
 """Name of the evaluation in a log: the end of the text, which is not trained on."""
@@ -46,8 +46,8 @@ class Outcome(NamedTuple):
     """How a run ended."""
 
     exit_code: int
-    results: Progress
-    gate: Verdict | None
+    results: TrainingProgress
+    gate: GateVerdict | None
     """None without a gate, and when the run was aborted."""
     aborted: str | None
     """Why the run was given up; None when it was not."""
@@ -59,7 +59,7 @@ class Training:
     def __init__(
         self,
         directory: str,
-        settings: Settings,
+        settings: TrainingSettings,
         environment: Environment,
         *,
         on_step: Callable[[int, float], None],
@@ -78,12 +78,12 @@ class Training:
         self._optimizer = AdamW(lr=settings.lr)
         self._unseen = self._text.evaluation(self._architecture)
         self._config = _config_of(settings, self._model, self._optimizer)
-        self._progress = Progress()
+        self._progress = TrainingProgress()
 
     def start(self) -> Outcome:
         """Train from the beginning; a run that is in the directory is replaced."""
         with self._log("replace") as log:
-            files = RunFiles(log, self._facts(log))
+            files = TrainingFiles(log, self._facts(log))
             log.run_start(
                 model=self._architecture.described(),
                 config=self._config,
@@ -105,7 +105,7 @@ class Training:
         with self._log("resume") as log:
             if not log.active:
                 raise SettingsError(f"{log.events_path}: the run cannot be resumed")
-            files = RunFiles(log, self._facts(log))
+            files = TrainingFiles(log, self._facts(log))
             self._load(files)
             log.run_resume(self._progress.step)
             told = max(was.last_time, files.resume(was.furthest_step))
@@ -117,7 +117,7 @@ class Training:
     def _facts(self, log: RunWriter) -> CheckpointFacts:
         return CheckpointFacts(log.run_id, self._config, self._text.vocabulary)
 
-    def _load(self, files: RunFiles) -> None:
+    def _load(self, files: TrainingFiles) -> None:
         for step in saved_steps(files.weights):
             try:
                 self._progress = load_checkpoint(files.weights, step, self._model, files.facts)
@@ -126,7 +126,7 @@ class Training:
             else:
                 return
 
-    def _train(self, files: RunFiles, watch: Stopwatch) -> Outcome:
+    def _train(self, files: TrainingFiles, watch: Stopwatch) -> Outcome:
         aborted = None
         with contextlib.closing(files):
             ended = self._clock.monotonic()
@@ -137,7 +137,7 @@ class Training:
                     files.checkpoint(self._model, self._progress)
             return self._end(files.log, aborted)
 
-    def _step(self, files: RunFiles, watch: Stopwatch, ended: float) -> float:
+    def _step(self, files: TrainingFiles, watch: Stopwatch, ended: float) -> float:
         """Take one step, record it, and return when it ended; the one before had *ended* at that time."""
         step = self._progress.step + 1
         batch = self._text.batch(self._architecture, self._settings.seed, step)
@@ -163,7 +163,7 @@ class Training:
         self._on_step(step, loss)
         return now
 
-    def _evaluate(self, files: RunFiles) -> str | None:
+    def _evaluate(self, files: TrainingFiles) -> str | None:
         """Evaluate, compare and write text where it is due; return why the run should be given up, None to go on."""
         settings, step, log = self._settings, self._progress.step, files.log
         evaluated = None
@@ -213,7 +213,7 @@ class Training:
         return Outcome(exit_code, self._progress, verdict, aborted)
 
 
-def _config_of(settings: Settings, model: LanguageModel, optimizer: AdamW) -> dict[str, Any]:
+def _config_of(settings: TrainingSettings, model: LanguageModel, optimizer: AdamW) -> dict[str, Any]:
     """Return ``config`` of run_start: the settings, and what else the run is determined by."""
     return {
         "context": model.architecture.context,
@@ -235,7 +235,7 @@ def _config_of(settings: Settings, model: LanguageModel, optimizer: AdamW) -> di
     } | ({} if settings.gate is None else {"gate": settings.gate})
 
 
-def _results(progress: Progress) -> dict[str, float]:
+def _results(progress: TrainingProgress) -> dict[str, float]:
     return {
         "loss": progress.loss,
         "ppl": perplexity(progress.loss),
@@ -246,7 +246,7 @@ def _results(progress: Progress) -> dict[str, float]:
     }
 
 
-def _described(gate: Gate, verdict: Verdict) -> dict[str, Any]:
+def _described(gate: Gate, verdict: GateVerdict) -> dict[str, Any]:
     return {
         "passed": verdict.passed,
         "metric": gate.metric,

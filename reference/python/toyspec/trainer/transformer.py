@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toyspec.trainer import layers
-from toyspec.trainer.architecture import Node, Pass, description
+from toyspec.trainer.architecture import ForwardPass, Node, description
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ class Transformer:
             Node("loss", "cross_entropy", ("output", "tokens")),
         ]
 
-    def forward(self, weights: Weights, tokens: Tokens) -> Pass:
+    def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
         """Return the logits of the character after each of *tokens*."""
         kept: dict[str, Floats] = {}
         x = weights["token_embd.weight"][tokens] + weights["position_embd.weight"][: tokens.shape[1]]
@@ -88,7 +88,7 @@ class Transformer:
             x = self._block_forward(f"blk.{block}", weights, x, kept)
         kept["output_norm"] = x
         kept["output"] = _normed("output_norm", weights, x)
-        return Pass(kept["output"] @ weights["token_embd.weight"].T, kept)
+        return ForwardPass(kept["output"] @ weights["token_embd.weight"].T, kept)
 
     def _block_forward(self, name: str, weights: Weights, x: Floats, kept: dict[str, Floats]) -> Floats:
         kept[f"{name}.attn_norm"] = x
@@ -103,7 +103,7 @@ class Transformer:
         kept[f"{name}.ffn_down"] = layers.gelu(up)
         return x + _linear(f"{name}.ffn_down", weights, kept[f"{name}.ffn_down"])
 
-    def backward(self, weights: Weights, tokens: Tokens, done: Pass, grad: Floats) -> dict[str, Floats]:
+    def backward(self, weights: Weights, tokens: Tokens, done: ForwardPass, grad: Floats) -> dict[str, Floats]:
         """Return the gradients."""
         table, found = weights["token_embd.weight"], _Gradients(weights, done.kept)
         by_table: Floats = grad.reshape(-1, self.vocab).T @ done.kept["output"].reshape(-1, self.d_model)

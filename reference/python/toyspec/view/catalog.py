@@ -23,7 +23,7 @@ from toyspec.view.named_roots import roots_of, run_id
 from toyspec.view.open_runs import OpenRuns
 from toyspec.view.revisions import Revisions
 from toyspec.view.run_files import RunFile
-from toyspec.view.scanning import Scanned, Work, Workers, quick_row, scan_stream
+from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
 from toyspec.view.visits import visits
 from toyspec.view.watching import watch_of
 
@@ -57,7 +57,7 @@ class Catalog:
         self.store = store or CurveStore()
         self.dialect = dialect or DialectChoice()
         self._clock = clock
-        self._workers = Workers(self.store.directory, self.dialect)
+        self._workers = ScanWorkers(self.store.directory, self.dialect)
         self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
         self._by_path: dict[str, Entry] = {}
@@ -126,7 +126,7 @@ class Catalog:
             self._workers.glance(glanced, self._take_scanned)
         self._scan([entry.work() for entry in entries if not entry.reads_ends])
 
-    def _scan(self, works: Sequence[Work]) -> None:
+    def _scan(self, works: Sequence[ScanWork]) -> None:
         with self._lock:
             self._is_submitting = True
             futures = self._workers.scan(works, self._take_scanned)
@@ -339,7 +339,7 @@ class Catalog:
                 if entry.file is None:
                     entry.file = RunFile(entry.path, self.dialect)
                 entry.file.read()
-                row = row_of(entry.file.scan.summary, entry.run, metrics_left_out=entry.file.scan.metrics_left_out)
+                row = row_of(entry.file.scan.summary, entry.run)
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:
                 fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)

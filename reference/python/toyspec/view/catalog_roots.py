@@ -13,9 +13,9 @@ from toyspec.catalog.layout import MANIFEST, read_manifest
 from toyspec.catalog.shown_runs import shown_runs
 from toyspec.errors import CatalogError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
-from toyspec.runs.rows import MOST_SETTINGS, MOST_TAGS, cut, encodable, finite, progress_of, settings_of
+from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
+from toyspec.runs.run_facts import cut, finite, progress_of, settings_of
 from toyspec.view.roots import Root
-from toyspec.view.scans import MOST_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,9 +146,13 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
         "state": shown.state,
         "profile": None if dialect else shown.profile,
         "dialect": dialect["name"] if dialect else None,
-        "started": shown.started_at,
+        "started_at": shown.started_at,
         "seconds": finite(shown.seconds),
-        "steps": shown.last_step,
+        "first_step": shown.first_step,
+        "last_step": shown.last_step,
+        "records": shown.records,
+        "ended": shown.ended,
+        "error": _cut(shown.error),
         "final_loss": finite(shown.final_loss),
         "reason": _cut(shown.reason),
         "sealed": shown.sealed,

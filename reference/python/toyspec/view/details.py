@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
+from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
-from toyspec.reading.rows import Row
-from toyspec.reading.stream_files import STREAM_NAMES
+from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
-from toyspec.runs.rows import encodable, finite
+from toyspec.runs.rows import encodable
+from toyspec.runs.run_facts import finite
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
-from toyspec.view.token_totals import TOKEN_METRICS, TokenPlaces
+from toyspec.view.token_totals import TokenPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from toyspec.findings import FileReport
     from toyspec.reading.log_detection import DialectChoice
@@ -108,28 +109,15 @@ class _Places:
         """Take in the next record."""
         while self._left and self._left[-1]["line"] < record.line:
             self._place(self._left.pop())
-        said, counts = self._said(record)
-        tokens = next((counts[name] for name in TOKEN_METRICS if name in counts), None)
+        time = self._since_first(record.time) if record.time_origin == "unix" else record.time
+        said = {"step": record.step, "t": time, "epoch": record.epoch}
+        tokens = next((record.values[name] for name in TOKEN_COUNTS if name in record.values), None)
         self._tokens.take({**said, "kind": record.kind, "from_step": record.get("from_step")}, finite(tokens))
         for name in self._now:
             if (value := finite(said.get(name))) is not None:
                 self._now[name] = value
         while self._left and self._left[-1]["line"] == record.line:
             self._place(self._left.pop())
-
-    def _said(self, record: Record) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Return the place of *record*, as its curves have it, and its metrics."""
-        if isinstance(record, Row):
-            time = self._since_first(record.time) if record.time_origin == "unix" else record.time
-            return {"step": record.step, "t": time, "epoch": record.epoch}, record.values
-        value, values = record.value, record.get("values")
-        time, step = value.get("t"), value.get("step")
-        if record.profile == "metrics/v1" and (milliseconds := finite(value.get("wall_time_ms"))) is not None:
-            time = milliseconds / 1000
-        elif record.profile == "kaun/v1":
-            time = self._since_first(finite(value.get("wall_time")))
-        own = step if type(step) is int else None
-        return {"step": own, "t": time, "epoch": value.get("epoch")}, values if isinstance(values, dict) else value
 
     def _since_first(self, time: float | None) -> float | None:
         self._first_time = time if self._first_time is None else self._first_time
@@ -168,17 +156,16 @@ class _Collected:
 
     def take(self, record: Record) -> None:
         """Take in one record."""
-        config = getattr(record, "config", None)
-        if config and not self.start:
-            self.start = {"config": safe(config)}
         kind = record.kind
-        if record.profile != "toy/v1" or kind == "step":
+        if kind == "step":
             return
-        if kind == "run_start":
-            self.start = self.start or safe(record.value)
-        elif kind == "run_end":
-            self.end = safe(record.value)
-        elif kind in _LISTS:
+        if not self.start and (start := record.start) is not None:
+            self.start = safe(start)
+        if (end := record.end) is not None:
+            self.end = safe(end)
+        if record.profile != "toy/v1":
+            return
+        if kind in _LISTS:
             self._add(_LISTS[kind], record)
         elif kind in ("tap", "grad"):
             self._add_histogram(kind, record)

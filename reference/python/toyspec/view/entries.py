@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.view.identities import NO_IDENTITY, listed_identity
-from toyspec.view.scanning import Work
+from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
     from toyspec.runs.discovery import Stream
@@ -81,9 +81,9 @@ class Entry:
         """Return whether the row is that of a catalog, which has the findings too, and right for *identity*."""
         return self.is_listed and self.row_identity is not None and self.row_identity == identity
 
-    def work(self) -> Work:
+    def work(self) -> ScanWork:
         """Return what there is to scan."""
-        return Work(self.path, self.run, self.identity)
+        return ScanWork(self.path, self.run, self.identity)
 
     @property
     def is_large(self) -> bool:

@@ -10,7 +10,7 @@ from toyspec.places.addresses import is_address
 from toyspec.reading.stream_files import parts_status
 
 if TYPE_CHECKING:
-    from toyspec.reading.live_file import Status
+    from toyspec.reading.live_bytes import Status
 
 Identity = tuple[int, int, int, int]
 """Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""

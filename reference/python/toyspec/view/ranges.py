@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
-class Part(NamedTuple):
+class RangePart(NamedTuple):
     """What is sent of a file."""
 
     status: int
@@ -21,29 +21,29 @@ class Part(NamedTuple):
     """Offset after the last byte."""
 
 
-def part_of(headers: Mapping[str, str], etag: str, size: int) -> Part:
+def part_of(headers: Mapping[str, str], etag: str, size: int) -> RangePart:
     """Return the part of a file of *size* bytes with *etag* that the *headers* of a request ask for.
 
     Several ranges, and a range that is not a range of bytes, count as none: the whole file is sent.
     """
     wanted = headers.get("If-Match")
     if wanted is not None and not _matches(wanted, etag):
-        return Part(412)
+        return RangePart(412)
     known = headers.get("If-None-Match")
     if known is not None and _matches(known, etag):
-        return Part(304)
+        return RangePart(304)
     found = _RANGE.fullmatch(headers.get("Range", "").replace(" ", ""))
     condition = headers.get("If-Range")
     if found is None or found.group(1) == found.group(2) == "" or (condition is not None and condition != etag):
-        return Part(200, 0, size)
+        return RangePart(200, 0, size)
     first, last = found.groups()
     if not first:
         begin, end = max(0, size - int(last)), size
-        return Part(206, begin, end) if int(last) and size else Part(416)
+        return RangePart(206, begin, end) if int(last) and size else RangePart(416)
     begin, end = int(first), min(size, int(last) + 1) if last else size
     if last and int(last) < int(first):
-        return Part(200, 0, size)
-    return Part(206, begin, end) if begin < size else Part(416)
+        return RangePart(200, 0, size)
+    return RangePart(206, begin, end) if begin < size else RangePart(416)
 
 
 def _matches(condition: str, etag: str) -> bool:

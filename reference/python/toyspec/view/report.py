@@ -55,7 +55,7 @@ def html_report(
             file.read_whole()
             if not file.is_known:
                 continue
-            row = row_of(file.scan.summary, run, metrics_left_out=file.scan.metrics_left_out)
+            row = row_of(file.scan.summary, run)
             report = check_run(path, choice)
             row["findings"] = counted(report)
             rows.append(row)

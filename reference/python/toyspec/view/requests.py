@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.reading.number_blocks import StepFeed
 from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
@@ -25,7 +26,7 @@ from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
 from toyspec.view.step_blocks import StepBlockFeed
-from toyspec.view.token_totals import TOKEN_METRICS, token_totals
+from toyspec.view.token_totals import token_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -247,7 +248,7 @@ def tokens_of(curves: StoredCurves | LiveCurves, axes: Sequence[Axis]) -> Bucket
     """
     if "tokens" not in axes:
         return None
-    name = next((name for name in TOKEN_METRICS if name in curves.metrics), None)
+    name = next((name for name in TOKEN_COUNTS if name in curves.metrics), None)
     tokens = None if name is None else curves.latest(name)
     return None if tokens is None else token_totals(tokens)
 

@@ -33,7 +33,7 @@ _MOST_WORKERS = 8
 _REMOTE_WORKERS = 8
 
 
-class Work(NamedTuple):
+class ScanWork(NamedTuple):
     """One stream to scan."""
 
     path: str
@@ -57,7 +57,7 @@ class Scanned(NamedTuple):
     """None for a file that is not a run."""
 
 
-def scan_stream(work: Work, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
+def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
     """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
         file = RunFile(work.path, dialect, threads=threads)
@@ -66,7 +66,7 @@ def scan_stream(work: Work, store: CurveStore, dialect: DialectChoice, threads: 
             identity = file.identity()
             if not file.is_known:
                 return Scanned(work.path, identity, None)
-            row = row_of(file.scan.summary, work.run, metrics_left_out=file.scan.metrics_left_out)
+            row = row_of(file.scan.summary, work.run)
             store.save(work.path, *pack(file.scan, file, row))
             return Scanned(work.path, identity, row)
         finally:
@@ -76,7 +76,7 @@ def scan_stream(work: Work, store: CurveStore, dialect: DialectChoice, threads: 
         return Scanned(work.path, identity_at(work.path), unreadable_row(work.run, fact, work.size))
 
 
-def quick_row(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     """Return the row of a stream by its first and last lines: what the table shows until the stream is scanned.
 
     Of the metrics it has only the last values.
@@ -87,13 +87,13 @@ def quick_row(work: Work, dialect: DialectChoice) -> dict[str, Any]:
         return unreadable_row(work.run, error.fact, work.size)
 
 
-def _row_of_ends(work: Work, dialect: DialectChoice) -> dict[str, Any]:
+def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     row = row_of(summarize_ends(work.path, dialect=dialect, checked_bytes=0), work.run)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
 
 
-def glance(work: Work, dialect: DialectChoice) -> Scanned:
+def glance(work: ScanWork, dialect: DialectChoice) -> Scanned:
     """Return the row of a stream by its first and last lines, without one for a file that is not a run."""
     try:
         return Scanned(work.path, work.identity, _row_of_ends(work, dialect))
@@ -107,7 +107,7 @@ def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
     """Return the report on the stream at *path*; None if it cannot be checked."""
     from toyspec.checker import CheckOptions, iter_reports
 
-    options = CheckOptions(dialect=dialect.name, step_key=dialect.step, dialects=dialect.own)
+    options = CheckOptions(dialect=dialect.name, keys=dialect.keys, dialects=dialect.own)
     report = next(iter(iter_reports([path], options=options)), None)
     return report if isinstance(report, FileReport) else None
 
@@ -138,7 +138,7 @@ def start_method() -> Literal["fork", "spawn"]:
     return "fork" if threads == 1 else "spawn"
 
 
-class Workers:
+class ScanWorkers:
     """Runs scans and checks in the background, in processes where that pays."""
 
     def __init__(self, directory: str, dialect: DialectChoice) -> None:
@@ -151,7 +151,7 @@ class Workers:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def scan(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
+    def scan(self, works: Sequence[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
         """Begin to scan *works* and return the future of each path; *done* gets what was scanned, batch by batch."""
         with self._lock:
             shared_out = list(self._shared_out(works))
@@ -165,13 +165,13 @@ class Workers:
             future.add_done_callback(lambda task: done(_result(task)))
         return {work.path: future for future, batch in futures for work in batch}
 
-    def glance(self, works: Sequence[Work], done: Callable[[Sequence[Scanned]], None]) -> None:
+    def glance(self, works: Sequence[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> None:
         """Begin to read the ends of *works*, which are objects; *done* gets each row."""
         for work in () if self._is_closed else works:
             future = self._remote_pool().submit(glance, work, self._dialect)
             future.add_done_callback(lambda task: done([_result(task)] if _result(task) else []))
 
-    def check(self, works: Sequence[Work], done: Callable[[Sequence[tuple[str, Any]]], None]) -> list[Future[Any]]:
+    def check(self, works: Sequence[ScanWork], done: Callable[[Sequence[tuple[str, Any]]], None]) -> list[Future[Any]]:
         """Begin to count the findings of *works*; *done* gets paths and counts, batch by batch."""
         with self._lock:
             futures = [pool.submit(_check_batch, batch, self._dialect) for pool, batch in self._shared_out(works)]
@@ -179,7 +179,7 @@ class Workers:
             future.add_done_callback(lambda task: done(_result(task)))
         return futures
 
-    def _shared_out(self, works: Sequence[Work]) -> Iterator[tuple[Executor, list[Work]]]:
+    def _shared_out(self, works: Sequence[ScanWork]) -> Iterator[tuple[Executor, list[ScanWork]]]:
         """Yield the batches of *works*, each with what runs it; nothing after ``close``."""
         if self._is_closed:
             return
@@ -196,7 +196,7 @@ class Workers:
             self._requests = ThreadPoolExecutor(_REMOTE_WORKERS, thread_name_prefix="toyspec-requests")
         return self._requests
 
-    def _pool(self, works: Sequence[Work]) -> Executor:
+    def _pool(self, works: Sequence[ScanWork]) -> Executor:
         if self._executor is None:
             cores = _cores()
             if cores > 1 and sum(work.size for work in works) > _ALONE_BYTES:
@@ -233,13 +233,13 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _scan_batch(batch: list[Work], how: tuple[str, DialectChoice, int]) -> list[Scanned]:
+def _scan_batch(batch: list[ScanWork], how: tuple[str, DialectChoice, int]) -> list[Scanned]:
     directory, dialect, threads = how
     store = CurveStore(directory)
     return [scan_stream(work, store, dialect, threads) for work in batch]
 
 
-def _check_batch(batch: list[Work], dialect: DialectChoice) -> list[tuple[str, Any]]:
+def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
 
 
@@ -248,8 +248,8 @@ def _result(task: Future[Any]) -> Any:
     return [] if task.cancelled() or task.exception() is not None else task.result()
 
 
-def _batches(works: Sequence[Work]) -> Iterator[list[Work]]:
-    batch: list[Work] = []
+def _batches(works: Sequence[ScanWork]) -> Iterator[list[ScanWork]]:
+    batch: list[ScanWork] = []
     size = 0
     for work in works:
         batch.append(work)

@@ -6,14 +6,12 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.json_numbers import number
+from toyspec.format.record_mapping import mapping_of
 from toyspec.read_reports import Gap
 from toyspec.reading.number_blocks import NumberBlock, parted
-from toyspec.reading.rows import Row
-from toyspec.runs.curves import Curve
 from toyspec.runs.extremes import take_extremes
-from toyspec.runs.metrics_of import metrics_of
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.rows import MOST_METRICS
+from toyspec.runs.summary import RunSummary, finite_number
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
 from toyspec.view.step_blocks import StepBlock
 
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
 
     Wanted = Callable[[str], bool]
 
-MOST_METRICS = 1000
 MOST_MARKS = 2000
-_MOST_NAMES = 100_000
 _MAX_STEP = 1 << 63
 _MOST_STRETCHES = 20
 
@@ -58,7 +54,6 @@ class Scan:
         """Unreadable lines: the place before them, line, offset and length."""
         self.resumes: list[dict[str, Any]] = []
         """Resumptions: the place that they go on from, and the line."""
-        self._beyond: set[int] = set()
         self._place: tuple[float, float, float] = (nan, nan, nan)
         self._first_time: float | None = None
 
@@ -66,11 +61,6 @@ class Scan:
     def needs_second(self) -> bool:
         """True after a first scan that found resumptions: only another one can tell what they supersede."""
         return self._learns and bool(self.summary.attempts or self.summary.starts_late)
-
-    @property
-    def metrics_left_out(self) -> int:
-        """Number of metrics beyond those that the summary lists, counted up to a limit."""
-        return len(self._beyond) + sum(name not in self.summary.series for name in self.latest)
 
     def take(self, items: Iterable[Record | NumberBlock | StepBlock | Gap]) -> None:
         """Add records, blocks of numbers and gaps in their order."""
@@ -148,34 +138,22 @@ class Scan:
         summary = self.summary
         if self._learns:
             summary.attempts.learn(record)
-        is_abandoned = not self._learns and summary.attempts.is_abandoned(record)
+        is_abandoned = not self._learns and summary.attempts.are_values_abandoned(record)
+        last = summary.last_step or 0
         if not is_abandoned:
             summary.take([record])
         if record.kind == "run_resume" and record.profile == "toy/v1":
             self._resume(record)
-        metrics = _system_metrics(record.value) if record.kind == "system" else metrics_of(record)
-        place = self._place_of(record) if metrics else None
+        place = self._place_of(record, last) if record.values else None
         if place is None:
             return
         self._place = place
-        if record.kind == "system" and not is_abandoned:
-            self._list_system(int(place[0]), metrics)
         where = self._stretch() if is_abandoned else self.latest
-        for name, value in metrics.items():
+        for name, value in record.values.items():
             curve = self._curve(name, where)
             if curve is not None:
-                curve.add(
-                    place, float(value) if value is not None and isfinite(value) else nan, (record.offset, record.line)
-                )
-
-    def _list_system(self, step: int, metrics: dict[str, Any]) -> None:
-        """List the metrics of the machine among those of the run: the summary counts those of the training alone."""
-        series = self.summary.series
-        for name, value in metrics.items():
-            if name not in series and len(series) < MOST_METRICS:
-                series[name] = Curve(0)
-            if name in series:
-                series[name].add(step, float(value) if isfinite(value) else None)
+                known = finite_number(value)
+                curve.add(place, nan if known is None else known, (record.offset, record.line))
 
     def _stretch(self) -> dict[str, AnyPyramid]:
         """Return the curves of the stretch that is abandoned at this point; the last one takes in what is too many."""
@@ -186,36 +164,24 @@ class Scan:
 
     def _resume(self, record: Record) -> None:
         if len(self.resumes) < MOST_MARKS:
-            step, time = record.get("from_step"), number(record.get("t"))
+            step, time = record.get("from_step"), record.time
             place = (step if type(step) is int else nan, nan if time is None else time, nan)
             self.resumes.append({**_named(place), "line": record.line})
         self._ends_stretch = True
 
-    def _place_of(self, record: Record) -> tuple[float, float, float] | None:
-        """Return step, time and epoch of a record with metrics; None if its values are not of the run's own curve."""
-        summary, value = self.summary, record.value
-        last = summary.last_step or 0
-        if isinstance(record, Row):
-            time = self._since_first(record.time) if record.time_origin == "unix" else record.time
-            return self._placed(last if record.step is None else record.step, time, record.epoch)
-        if record.profile == "metrics/v1":
-            milliseconds = number(value.get("wall_time_ms"))
-            return self._placed(value.get("step"), None if milliseconds is None else milliseconds / 1000, None)
-        if record.profile == "kaun/v1":
-            return self._placed(
-                value.get("step"), self._since_first(number(value.get("wall_time"))), value.get("epoch")
-            )
-        if record.kind == "step" and not summary.attempts.is_own_step(record):
-            return None
-        return self._placed(value.get("step", last), number(value.get("t")), value.get("epoch"))
+    def _place_of(self, record: Record, last: int) -> tuple[float, float, float] | None:
+        """Return step, time and epoch of a record with metrics; None if its values are not of the run's own curve.
 
-    def _placed(self, step: Any, time: float | None, epoch: Any) -> tuple[float, float, float] | None:
-        figure = number(step)
-        if figure is None or abs(figure) >= _MAX_STEP or (isinstance(figure, float) and not isfinite(figure)):
-            return None
-        known = number(epoch)
-        seconds = nan if time is None or not isfinite(time) else time
-        return float(figure), seconds, nan if known is None else float(known)
+        One without a step is at the *last* one, as in the summary.
+        """
+        mapping, step = mapping_of(record.profile), record.step
+        if mapping.of_kind(record.kind).role == "step":
+            if not self.summary.attempts.is_own_step(record):
+                return None
+        elif step is None:
+            step = last + 1 if mapping.is_counted else last
+        time = self._since_first(record.time) if record.time_origin == "unix" else record.time
+        return _placed(step, time, record.epoch)
 
     def _since_first(self, time: float | None) -> float | None:
         """Return the seconds since the first of the times of day."""
@@ -230,21 +196,16 @@ class Scan:
         if curve is not None or (self._wanted is not None and not self._wanted(name)):
             return curve
         if len(where) >= MOST_METRICS:
-            if len(self._beyond) < _MOST_NAMES:
-                self._beyond.add(hash(name))
             return None
         curve = where[name] = new_pyramid(self._most)
         return curve
 
 
-def _system_metrics(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a system event, which are not metrics of the training, under names of their own."""
-    extra = value.get("extra")
-    members = {**value, **(extra if isinstance(extra, dict) else {})}
-    found = {
-        name: member for name, member in members.items() if name not in ("t", "step") and number(member) is not None
-    }
-    return {f"system/{name}": member for name, member in found.items()}
+def _placed(step: float | None, time: float | None, epoch: float | None) -> tuple[float, float, float] | None:
+    figure, seconds, known = map(finite_number, (step, time, epoch))
+    if figure is None or abs(figure) >= _MAX_STEP:
+        return None
+    return figure, nan if seconds is None else seconds, nan if known is None else known
 
 
 def _named(place: tuple[float, float, float]) -> dict[str, float | None]:

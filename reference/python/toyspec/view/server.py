@@ -14,6 +14,7 @@ import secrets
 import socket
 import socketserver
 import threading
+from collections import Counter
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
@@ -39,6 +40,8 @@ DEFAULT_PORT = 6080
 _COOKIE = "toyspec_token"
 _MOST_CONNECTIONS = 128
 _IDLE_SECONDS = 60.0
+# How long the thread of a connection that was closed for another one may take to end.
+_EVICTION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
 _GATHER_SECONDS = 0.02
 _SMALL_BYTES = 4096
@@ -94,6 +97,8 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.closing = threading.Event()
         self._is_interrupted = False
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._waiting: dict[socket.socket, str] = {}
+        self._waiting_lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), ViewHandler)
         self.host, self.port = host, int(self.server_address[1])
@@ -106,11 +111,37 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, or close it when there are too many."""
-        if not self._free.acquire(blocking=False):
+        """Answer a connection; when there are too many, close one whose request is not whole, or else this one."""
+        if not self._free.acquire(blocking=False) and not (
+            self._close_waiting() and self._free.acquire(timeout=_EVICTION_SECONDS)
+        ):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
+
+    def begin_waiting(self, connection: socket.socket, client: str) -> None:
+        """Take in that *connection* of *client* waits for a whole request: it may be closed for another one."""
+        with self._waiting_lock:
+            self._waiting[connection] = client
+
+    def end_waiting(self, connection: socket.socket) -> None:
+        """Take in that a request of *connection* is whole, or that it has ended."""
+        with self._waiting_lock:
+            self._waiting.pop(connection, None)
+
+    def _close_waiting(self) -> bool:
+        """Close the oldest waiting connection of the client that has the most; return whether there is one."""
+        with self._waiting_lock:
+            clients = Counter(self._waiting.values())
+            most = max(clients.values(), default=0)
+            found = next((each for each, client in self._waiting.items() if clients[client] == most), None)
+            if found is None:
+                return False
+            del self._waiting[found]
+            # Its thread ends at once, since nothing more comes.
+            with suppress(OSError):
+                found.shutdown(socket.SHUT_RDWR)
+            return True
 
     def service_actions(self) -> None:
         """Raise the KeyboardInterrupt that another error hid."""
@@ -160,6 +191,14 @@ class ViewHandler(BaseHTTPRequestHandler):
         "/files": "_file",
     }
 
+    def handle_one_request(self) -> None:
+        """Answer a request; until it is whole, the connection may be closed for another one."""
+        self.server.begin_waiting(self.connection, self.client_address[0])
+        try:
+            super().handle_one_request()
+        finally:
+            self.server.end_waiting(self.connection)
+
     def do_GET(self) -> None:
         """Answer with a head and a body."""
         self._answer()
@@ -169,6 +208,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
+        self.server.end_waiting(self.connection)
         try:
             address = urlsplit(self.path)
             self._admit(address.query)

@@ -10,9 +10,6 @@ from toyspec.view.buckets import Buckets
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-TOKEN_METRICS = ("tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen")
-"""Names of metrics that count tokens, the first that a run has is its axis."""
-
 
 def token_totals(tokens: Buckets) -> Buckets:
     """Return *tokens* with the number of tokens up to the end of each bucket as ``last``.

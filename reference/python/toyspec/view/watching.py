@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import suppress
@@ -32,7 +33,7 @@ _REMOTE_WALK_SECONDS = 10.0
 _WALK_SHARE = 25
 
 
-class Watch:
+class RootWatch:
     """Watches the runs below *root* in a thread of its own."""
 
     def __init__(self, root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,11 +60,17 @@ class Watch:
         found = {stream.path: stream for stream in streams if self.root.holds(stream.path)}
         # A store that does not answer has not lost its runs.
         is_whole = not (errors and self.root.is_remote)
-        problem = None if is_whole else f"{errors[0].path}: {errors[0].message}"
+        # A folder that is gone has lost them, and that is said too.
+        problem = next(
+            (f"{each.path}: {each.message}" for each in errors if not is_whole or self._is_root(each.path)), None
+        )
         if problem != self.root.problem:
             self.root.problem = problem
             self._catalog.changes.add({"root": encodable(self.root.name)})
         self._catalog.take_found(self.root, found, is_whole=is_whole)
+
+    def _is_root(self, path: str) -> bool:
+        return os.path.abspath(path) == os.path.abspath(self.root.path)
 
     def _run(self) -> None:
         while not self._catalog.changes.pause(self._pause_seconds()):
@@ -89,7 +96,7 @@ class Watch:
         return _POLL_SECONDS if self._hot() else _IDLE_SECONDS
 
 
-class CatalogWatch(Watch):
+class CatalogWatch(RootWatch):
     """Watches the catalog that lists the runs below *root*, and of the runs those that were looked at."""
 
     root: CatalogRoot
@@ -130,6 +137,6 @@ class CatalogWatch(Watch):
         return self._catalog.hot(self.root, list(self.root.visited.values()))
 
 
-def watch_of(root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Watch:
+def watch_of(root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> RootWatch:
     """Return what watches *root*."""
-    return CatalogWatch(root, catalog, clock) if isinstance(root, CatalogRoot) else Watch(root, catalog, clock)
+    return CatalogWatch(root, catalog, clock) if isinstance(root, CatalogRoot) else RootWatch(root, catalog, clock)

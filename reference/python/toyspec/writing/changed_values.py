@@ -34,9 +34,15 @@ class ChangedValues:
         """True once a number written as null was reported."""
         return _NULL in self._said
 
+    def say_once(self, what: str, fact: str) -> None:
+        """Report a *fact* the first time that *what* happens."""
+        if what not in self._said:
+            self._said += (what,)
+            say(f"{self._path}: {fact} (reported once)")
+
     def look(self, kind: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
         """Report values that are *written* in another way than they were *given*, once for each way."""
-        if len(self._said) == 2:
+        if {_NULL, _ROUNDED} <= set(self._said):
             return
         for way, place, fact in itertools.chain(_nothings(kind, given), _changes(given, written, kind)):
             if way not in self._said:

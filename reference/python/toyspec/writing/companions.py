@@ -1,8 +1,12 @@
-"""What goes along with a run while it is written, in processes of its own."""
+"""What goes along with a run in a process of its own: it takes no time of the training, and outlives its death."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import contextlib
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toyspec.system_calls import cause_of, say
 
@@ -10,26 +14,70 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Begun(Protocol):
-    """A companion of one run."""
+class CompanionOrder(NamedTuple):
+    """Which process goes along with a run, and what it is given."""
 
-    def finish(self) -> None:
-        """Take that nothing more is written; wait for a bounded time at most."""
+    module: str
+    """The program, as ``python -m`` runs it."""
+    line: bytes
+    """What it reads first, without an LF; then its standard input stays open until the run ends."""
+    wait_seconds: float
+    """How long the end of the run waits for it; then it goes on by itself."""
+    late: str
+    """What is reported if it does."""
 
 
 class Companion(Protocol):
-    """Something that follows the stream of a run, for example a mirror."""
+    """Settings of what goes along with a run, for example of a mirror."""
 
-    def begin(self, stream: str, /) -> Begun:
-        """Follow the file *stream*, which may be empty still."""
+    def order(self, stream: str, /) -> CompanionOrder:
+        """Return what is started for the file *stream*, which may be empty still."""
 
 
-def begin_all(companions: Iterable[Companion], stream: str) -> list[Begun]:
-    """Begin every one of *companions*; a failure of the system is reported on standard error."""
+def begin_all(companions: Iterable[Companion], stream: str) -> list[CompanionProcess]:
+    """Start every one of *companions*; a failure of the system is reported on standard error."""
     begun = []
     for companion in companions:
         try:
-            begun.append(companion.begin(stream))
+            begun.append(CompanionProcess(companion.order(stream)))
         except OSError as error:
             say(f"{stream}: {companion} could not be started ({cause_of(error)}); the program continues")
     return begun
+
+
+class CompanionProcess:
+    """A process that goes along with one run. Its standard input ends when the run does, or this process is gone."""
+
+    def __init__(self, order: CompanionOrder) -> None:
+        """Start the process of *order*; raise OSError where that fails."""
+        self._order = order
+        self._owner = os.getpid()
+        # In a session of its own, Ctrl-C reaches the training alone, whose end the companion still sends.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", order.module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(order.line + b"\n")
+            self._process.stdin.flush()
+
+    @property
+    def process_id(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def finish(self) -> None:
+        """Say that nothing more is written, and wait for a bounded time; then the process goes on by itself."""
+        if os.getpid() != self._owner or self._process.stdin is None:
+            return
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(self._order.wait_seconds)
+        except subprocess.TimeoutExpired:
+            say(f"{self._order.late}, by process {self._process.pid}")
+            # Without a parent it is not a zombie, and must not be reported as a child that was left.
+            self._process.returncode = 0

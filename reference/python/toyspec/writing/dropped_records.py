@@ -1,18 +1,51 @@
-"""Counts the records that a run has lost, and reports them: at the start and end of an outage, and at the end."""
+"""Counts the records and values that a log lacks, and reports them: on standard error, and in notes of the log itself.
+
+Losses by the system are reported at the start and end of an outage; what cannot be written is reported once by name.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toyspec.escaping import shortened
 from toyspec.system_calls import say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.writing.logged_values import LeftOut
 
 _MOST_SAID = 100
 # A disk that is nearly full takes a short record now and then: that is not worth a line each time.
 _MOST_OUTAGES = 10
+_MOST_IN_TEXT = 5
+# A note is one line, and a line has a limit; a further note has the rest.
+_MOST_NAMES_IN_NOTE = 1000
+_LONGEST_NAME = 1000
+
+TOPIC = "left-out"
+"""Topic of a note about what the log lacks."""
 
 
 class DroppedRecords:
-    """The records of one stream that could not be written."""
+    """The records and values of one stream that could not be written."""
 
-    __slots__ = ("_outages", "_path", "_said", "cause", "count", "outage")
+    __slots__ = (
+        "_facts",
+        "_known",
+        "_outages",
+        "_path",
+        "_said",
+        "_unnoted_records",
+        "_unnoted_values",
+        "_values",
+        "cause",
+        "count",
+        "has_news",
+        "outage",
+    )
 
     def __init__(self, path: str) -> None:
         self.count = 0
@@ -24,6 +57,47 @@ class DroppedRecords:
         """Why records are being dropped; empty while they are written."""
         self._outages = 0
         self._said: tuple[str, ...] = ()
+        self._values: Counter[str] = Counter()
+        self._unnoted_values: Counter[str] = Counter()
+        self._unnoted_records: Counter[str] = Counter()
+        self._facts: list[str] = []
+        self._known: set[str] = set()
+        self.has_news = False
+        """True when something was left out of which no note says anything so far."""
+
+    @property
+    def values(self) -> dict[str, int]:
+        """Number of values that were left out alone, by name."""
+        return dict(self._values)
+
+    @property
+    def has_unnoted(self) -> bool:
+        """True while the notes in the log do not count all that is missing."""
+        return bool(self._unnoted_values or self._unnoted_records)
+
+    def note(self) -> dict[str, Any]:
+        """Return the members of the note that counts what was left out since the one before."""
+        texts = self._facts[:_MOST_IN_TEXT]
+        if len(self._facts) > len(texts):
+            texts.append(f"and {len(self._facts) - len(texts)} more")
+        if not texts and not self.outage:
+            texts = [f"{sum(self._unnoted_values.values()) + sum(self._unnoted_records.values())} more like before"]
+        text = f"left out: {'; '.join(texts)}" if texts else ""
+        text = "; ".join(filter(None, [self.fact if self.outage else "", text]))
+        note: dict[str, Any] = {"kind": "note", "text": text, "topic": TOPIC}
+        if self._unnoted_values:
+            note["left_out"] = dict(islice(self._unnoted_values.items(), _MOST_NAMES_IN_NOTE))
+        if self._unnoted_records:
+            note["dropped"] = dict(self._unnoted_records)
+        return note
+
+    def end_note(self, note: Mapping[str, Any]) -> None:
+        """Take that *note* is in the log."""
+        for name in note.get("left_out", ()):
+            del self._unnoted_values[name]
+        self._unnoted_records.clear()
+        self._facts.clear()
+        self.has_news = False
 
     @property
     def fact(self) -> str:
@@ -37,16 +111,16 @@ class DroppedRecords:
         if self._outages <= _MOST_OUTAGES:
             say(f"{self._path}: {cause}; records are dropped until writing works again; the program continues")
 
-    def add(self, cause: str) -> None:
-        """Count a record that could not be written; report the first one of an outage."""
-        self.count += 1
+    def add(self, cause: str, *, kind: str = "record") -> None:
+        """Count a record of *kind* that could not be written; report the first one of an outage."""
+        self._count(kind)
         self.outage += 1
         if cause != self.cause:
             self.begin(cause)
 
-    def tell_caller(self, cause: str) -> None:
+    def tell_caller(self, cause: str, *, kind: str = "record") -> None:
         """Count a record whose caller gets an error. The stream records it too, since the caller may continue."""
-        self.count += 1
+        self._count(kind)
         self.outage += 1
         self.cause = cause
 
@@ -57,21 +131,55 @@ class DroppedRecords:
         self.outage = 0
         self.cause = ""
 
-    def leave_out(self, fact: str, *, key: str = "") -> None:
-        """Count a record that is invalid or exceeds a limit; report it once for each *key*.
+    def leave_out(self, fact: str, *, key: str = "", kind: str = "record") -> None:
+        """Count a record of *kind* that is invalid or exceeds a limit; report it once for each *key*.
 
         The key is *fact* by default. After a hundred different ones, nothing more is reported.
         """
-        self.count += 1
+        self._count(kind)
         what = key or fact
+        self._learn(what, f"{kind} ({fact})")
         if what not in self._said and len(self._said) < _MOST_SAID:
             self._said += (what,)
             say(f"{self._path}: invalid record not written, nor later ones like it: {fact}")
 
+    def leave_out_values(self, left_out: list[LeftOut], kind: str) -> None:
+        """Count values that a record of *kind* is written without, and report each name once.
+
+        An empty kind means that they are of no record.
+        """
+        where = f" of {kind} is left out, and all else is written" if kind else " is left out"
+        for given, why in left_out:
+            shown = shortened(given)
+            name = given if len(given) <= _LONGEST_NAME else shown
+            self._values[name] += 1
+            self._unnoted_values[name] += 1
+            if self._learn(f"value {name}", f"{shown} ({why})"):
+                say(f"{self._path}: {shown}{where}: {why} (reported once)")
+
     def conclude(self) -> None:
-        """Report the number of records that the stream lacks, if any."""
+        """Report the number of records and values that the stream lacks, if any."""
         if self.count:
             say(f"{self._path}: {_records(self.count)} not written in total")
+        if self._values:
+            total = sum(self._values.values())
+            names = ", ".join(f"{shortened(name)} {count}" for name, count in self._values.most_common(_MOST_IN_TEXT))
+            rest = len(self._values) - _MOST_IN_TEXT
+            more = f" and {rest} more" if rest > 0 else ""
+            say(f"{self._path}: {total} value{'s were' if total > 1 else ' was'} left out in total ({names}{more})")
+
+    def _count(self, kind: str) -> None:
+        self.count += 1
+        self._unnoted_records[kind] += 1
+
+    def _learn(self, what: str, fact: str) -> bool:
+        """Return whether *what* is left out for the first time, which a note is to say."""
+        if what in self._known:
+            return False
+        self._known.add(what)
+        self._facts.append(fact)
+        self.has_news = True
+        return True
 
 
 def _records(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -32,7 +33,7 @@ def git_revision(start: str = ".") -> Git | None:
     The branch is empty on a detached head. Untracked files do not make the tree dirty. Credentials in the address of
     the repository are left out.
     """
-    if not _is_in_repository(start):
+    if _repository(start) is None:
         return None
     status = _git(start, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     if status is None:
@@ -50,15 +51,60 @@ def git_revision(start: str = ".") -> Git | None:
     return found
 
 
-def _is_in_repository(start: str) -> bool:
-    """Return whether a directory around *start* has a ``.git``: without one, no program is started."""
+def git_head(start: str = ".") -> Git | None:
+    """Return what the files of git say of the commit that is checked out around *start*: no program is started.
+
+    Whether there are uncommitted changes is not known then.
+    """
+    place = _repository(start)
+    if place is None:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.isfile(place):
+            place = os.path.join(os.path.dirname(place), _text(place).removeprefix("gitdir:").strip())
+        head = _text(os.path.join(place, "HEAD")).strip()
+        common = os.path.join(place, "commondir")
+        shared = os.path.join(place, _text(common).strip()) if os.path.exists(common) else place
+        reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
+        sha = _sha_of(reference, place, shared) if reference else head
+        if sha:
+            return Git(sha=sha, branch=reference.removeprefix("refs/heads/"))
+    return None
+
+
+def uncommitted_changes(most_bytes: int, start: str = ".") -> str | None:
+    """Return the difference of tracked text files from the commit, at most *most_bytes*; None without one."""
+    if _repository(start) is None:
+        return None
+    found = _git(start, "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
+    return found.encode()[:most_bytes].decode(errors="ignore") if found else None
+
+
+def _sha_of(reference: str, place: str, shared: str) -> str | None:
+    for root in (place, shared):
+        with contextlib.suppress(OSError):
+            return _text(os.path.join(root, reference)).strip()
+    for line in _text(os.path.join(shared, "packed-refs")).splitlines():
+        sha, _, name = line.partition(" ")
+        if name == reference:
+            return sha
+    return None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _repository(start: str) -> str | None:
+    """Return the ``.git`` of a directory around *start*: without one, no program is started."""
     path = os.path.abspath(start)
     while not os.path.lexists(os.path.join(path, ".git")):
         parent = os.path.dirname(path)
         if parent == path:
-            return False
+            return None
         path = parent
-    return True
+    return os.path.join(path, ".git")
 
 
 def _git(start: str, *arguments: str) -> str | None:

@@ -11,7 +11,10 @@ from msgspec import UNSET, Struct, UnsetType
 Measure = SupportsFloat | None | UnsetType
 """A measured number; None and values that are not finite are written as null, UNSET is left out."""
 
-Measures = Mapping[str, SupportsFloat | None] | UnsetType
+Value = SupportsFloat | str | None
+"""A number of any library, a boolean, which is 1.0 or 0.0, or a text."""
+
+Measures = Mapping[str, Value] | UnsetType
 """Measured numbers by name."""
 
 Count = SupportsIndex | UnsetType
@@ -51,7 +54,7 @@ class TapStatistics(TensorStatistics, total=False):
 
 def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) -> Any:
     """Return a part of an event as it is written: a string is its member *main*."""
-    if given is None:
+    if given is None or given is UNSET:
         return UNSET
     return {main: given} if isinstance(given, str) else given
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from toyspec.writing.named_values import NamedValues
+from toyspec.escaping import printable
+from toyspec.system_calls import cause_of, say
+from toyspec.writing.artifacts import placed_file
+from toyspec.writing.run_progress import COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from toyspec.generated.toy_v1 import Author
     from toyspec.writing.event_arguments import (
         Count,
         Measure,
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
         Phase,
         TapStatistics,
         TensorStatistics,
+        Value,
         Verdict,
     )
 
@@ -26,13 +32,15 @@ if TYPE_CHECKING:
 class EventMethods(ABC):
     """The events between the start and the end of a run; every call writes one record."""
 
-    def __init__(self) -> None:
-        self._names = NamedValues()
-
     @property
     @abstractmethod
     def events_path(self) -> str:
         """Path of the stream."""
+
+    @property
+    @abstractmethod
+    def is_silent(self) -> bool:
+        """True in a process that is not to write, whose calls do nothing."""
 
     @abstractmethod
     def _log(self, kind: str, **members: Any) -> None:
@@ -40,29 +48,39 @@ class EventMethods(ABC):
 
     def log(
         self,
-        values: Mapping[str, Measure | Mapping[str, Any]],
+        values: Mapping[str, Value | Mapping[str, Any]] | None = None,
+        /,
+        step: Count | None = UNSET,
         *,
-        step: Count = UNSET,
         epoch: Measure = UNSET,
         phase: Phase = UNSET,
+        **named: Value | Mapping[str, Any],
     ) -> None:
-        """Write any numbers by name, at any time; ``/`` in a name groups them: ``run.log({"train/acc": 0.75})``.
+        """Write any values by name, at any time: ``run.log({"train/acc": 0.75}, step=3)``, or ``run.log(loss=2.5)``.
 
-        The members of a nested mapping follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same.
-        Of two values that get one name, the later one is written, and standard error reports it once.
+        A number is a value, True is 1.0 and False 0.0, and a string is a text. ``/`` in a name groups values; the
+        members of a nested mapping follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same. A
+        value that is none of these is left out alone, which standard error reports once for its name and a note in the
+        log counts.
+
+        Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
+        more than the call before. With ``step=None`` they belong to no step.
         """
-        self.scalars(self._names.named(values, self.events_path), step=step, epoch=epoch, phase=phase)
+        given = {**(values or {}), **named} if named else {} if values is None else values
+        at = COUNTED if step is UNSET else UNSET if step is None else step
+        self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
 
     def scalars(
         self,
-        values: Mapping[str, Measure],
+        values: Mapping[str, Value],
         *,
+        texts: Mapping[str, str] | UnsetType = UNSET,
         step: Count = UNSET,
         epoch: Measure = UNSET,
         phase: Phase = UNSET,
     ) -> None:
-        """Write any numbers by name; see ``log``."""
-        self._log("scalars", values=values, step=step, epoch=epoch, phase=phase)
+        """Write any values by name, at *step* if it is given; see ``log``."""
+        self._log("scalars", values=values, texts=texts, step=step, epoch=epoch, phase=phase)
 
     def define(  # noqa: PLR0913 - one for each member of the event
         self,
@@ -80,8 +98,9 @@ class EventMethods(ABC):
 
     def artifact(  # noqa: PLR0913 - one for each member of the event
         self,
-        path: str,
+        path: str | os.PathLike[str],
         *,
+        copy: bool = False,
         role: str | UnsetType = UNSET,
         size_bytes: Count = UNSET,
         sha256: str | UnsetType = UNSET,
@@ -89,9 +108,22 @@ class EventMethods(ABC):
         step: Count = UNSET,
         phase: Phase = UNSET,
     ) -> None:
-        """Write that the file *path*, relative to the bundle and inside it, belongs to the run."""
-        facts = {"role": role, "size_bytes": size_bytes, "sha256": sha256, "media_type": media_type}
-        self._log("artifact", path=path, **facts, step=step, phase=phase)
+        """Write that the file *path*, in the bundle or the working directory, belongs to the run, with size and digest.
+
+        A file outside of the bundle is copied into its folder ``artifacts`` with *copy*; else a ``reference`` names it.
+        Files above 256 MiB are not hashed.
+        """
+        if self.is_silent:
+            return
+        try:
+            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=copy)
+        except OSError as error:
+            say(f"{self.events_path}: {printable(os.fspath(path))} could not be copied ({cause_of(error)})")
+            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=False)
+        known = {"role": role, "size_bytes": size_bytes, "sha256": sha256, "step": step, "phase": phase}
+        if kind == "artifact":
+            known["media_type"] = media_type
+        self._log(kind, **{**members, **{key: value for key, value in known.items() if value is not UNSET}})
 
     def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
         """Write statistics of an activation where it flows through *region*."""
@@ -129,9 +161,26 @@ class EventMethods(ABC):
         token = {"head": head, "token_id": token_id, "freq": freq, "phase": phase}
         self._log("drift", step=step, param=param, **distance, **token)
 
-    def sample(self, prompt: str, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write the *text* that the model has produced from a *prompt*."""
-        self._log("sample", prompt=prompt, text=text, step=step, phase=phase)
+    def sample(  # noqa: PLR0913 - one for each member of the event
+        self,
+        prompt: str,
+        text: str,
+        *,
+        step: Count = UNSET,
+        id: str | UnsetType = UNSET,  # noqa: A002 - its name in the log
+        group: str | UnsetType = UNSET,
+        messages: Sequence[Mapping[str, str]] | UnsetType = UNSET,
+        reward: Measure = UNSET,
+        rewards: Measures = UNSET,
+        advantage: Measure = UNSET,
+        tokens: Count = UNSET,
+        truncated: bool | UnsetType = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write the *text* that the model has produced from a *prompt*, or in a conversation, and what it was worth."""
+        said = {"prompt": prompt, "text": text, "id": id, "group": group, "messages": messages}
+        worth = {"reward": reward, "rewards": rewards, "advantage": advantage}
+        self._log("sample", **said, **worth, tokens=tokens, truncated=truncated, step=step, phase=phase)
 
     def eval(  # noqa: PLR0913 - one for each member of the event
         self,
@@ -169,9 +218,121 @@ class EventMethods(ABC):
         """Write that the computation leaves *region*, the one entered last."""
         self._log("region_exit", region=region, step=step, phase=phase)
 
-    def note(self, text: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
-        """Write a remark for people."""
-        self._log("note", text=text, step=step, phase=phase)
+    def note(
+        self,
+        text: str,
+        *,
+        topic: str | UnsetType = UNSET,
+        by: Author | Mapping[str, str] | UnsetType = UNSET,
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write a remark for people; *topic* says what kind of remark, for example ``decision``."""
+        self._log("note", text=text, topic=topic, by=by, step=step, phase=phase)
+
+    def alert(  # noqa: PLR0913 - one for each member of the event
+        self,
+        text: str,
+        *,
+        rule: str = "program",
+        level: Literal["info", "warning", "error"] = "warning",
+        metric: str | UnsetType = UNSET,
+        value: Measure = UNSET,
+        threshold: Measure = UNSET,
+        rank: Count = UNSET,
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write that something needs attention: what, by which rule, and how much."""
+        bound = {"metric": metric, "value": value, "threshold": threshold}
+        self._log("alert", text=text, rule=rule, level=level, **bound, rank=rank, step=step, phase=phase)
+
+    def histogram(
+        self,
+        name: str,
+        *,
+        edges: Sequence[SupportsFloat],
+        counts: Sequence[SupportsFloat],
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write how many values are between each two of the *edges*, of which there is one more than of *counts*."""
+        self._log("histogram", name=name, edges=edges, counts=counts, step=step, phase=phase)
+
+    def media(  # noqa: PLR0913 - one for each member of the event
+        self,
+        name: str,
+        *,
+        media_type: str,
+        sha256: str,
+        index: Count = UNSET,
+        caption: str | UnsetType = UNSET,
+        size_bytes: Count = UNSET,
+        width: Count = UNSET,
+        height: Count = UNSET,
+        seconds: Measure = UNSET,
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write that the file with this digest, in the folder ``media`` of the bundle, shows *name*."""
+        facts = {"index": index, "caption": caption, "size_bytes": size_bytes}
+        size = {"width": width, "height": height, "seconds": seconds}
+        self._log("media", name=name, media_type=media_type, sha256=sha256, **facts, **size, step=step, phase=phase)
+
+    def reference(  # noqa: PLR0913 - one for each member of the event
+        self,
+        uri: str,
+        *,
+        role: str | UnsetType = UNSET,
+        size_bytes: Count = UNSET,
+        sha256: str | UnsetType = UNSET,
+        step: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write that the file at *uri*, outside the bundle, belongs to the run; see ``artifact``."""
+        self._log("reference", uri=uri, role=role, size_bytes=size_bytes, sha256=sha256, step=step, phase=phase)
+
+    def align(  # noqa: PLR0913 - one for each member of the event
+        self,
+        *,
+        step: SupportsIndex,
+        cos: Measure,
+        li: Count = UNSET,
+        wi: Count = UNSET,
+        w: str | UnsetType = UNSET,
+        wname: str | UnsetType = UNSET,
+        dfa_norm: Measure = UNSET,
+        bp_norm: Measure = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write how well an update agrees with that of back-propagation, for the weight *w* or number *wi* of *li*."""
+        weight = {"li": li, "wi": wi, "w": w, "wname": wname}
+        self._log("align", step=step, **weight, cos=cos, dfa_norm=dfa_norm, bp_norm=bp_norm, phase=phase)
+
+    def mask(
+        self,
+        *,
+        step: SupportsIndex,
+        density: Measure,
+        li: Count = UNSET,
+        wi: Count = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write which part of the weight number *wi* of layer *li* is updated."""
+        self._log("mask", step=step, li=li, wi=wi, density=density, phase=phase)
+
+    def route(  # noqa: PLR0913 - one for each member of the event
+        self,
+        *,
+        step: SupportsIndex,
+        shares: Sequence[SupportsFloat | None],
+        li: Count = UNSET,
+        g0_mean: Measure = UNSET,
+        aux: Measure = UNSET,
+        phase: Phase = UNSET,
+    ) -> None:
+        """Write which share of the tokens each expert of layer *li* got."""
+        self._log("route", step=step, li=li, shares=shares, g0_mean=g0_mean, aux=aux, phase=phase)
 
     def system(  # noqa: PLR0913 - one for each member of the event
         self,

@@ -8,12 +8,24 @@ from typing import Literal
 
 import msgspec
 
-from toyspec.errors import StreamMissingError
+from toyspec.errors import StreamMissingError, StreamRefusedError
+from toyspec.format.line_validation import decode
+from toyspec.format.profiles import stream_name
+from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import locate_stream
+from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.fragments import move_fragment
 from toyspec.writing.stream_scan import StreamScan
+
+_HEAD_BYTES = 4096
+# What the first record of each profile begins with, without white space.
+_STARTS = (b'{"kind":', b'{"type":"scalar"', b'{"step":')
+_NOT_PROVEN = (
+    "it has no whole record, and its bytes do not begin as one of toyspec's; the file was not changed; "
+    "`toyspec check` says what it looks like"
+)
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +54,9 @@ def repair(
     """Cut the stream *path*, or the one in the run directory *path*, after its last LF; return what was done.
 
     The fragment is kept as ``<stream>.torn-<offset>``. Committed lines are never cut, and a second repair does nothing.
-    Raises StreamMissingError without a stream, StreamRefusedError if a writer has it open or a committed line is
-    damaged, which a cut cannot fix, and OSError if the system fails; no byte is lost then.
+    Raises StreamMissingError without a stream, StreamRefusedError if a writer has it open, if nothing proves that the
+    file is a stream of toyspec, or if a committed line is damaged, which a cut cannot fix, and OSError
+    if the system fails; no byte is lost then.
     """
     stream, _ = locate_stream(os.fspath(path))
     try:
@@ -60,10 +73,27 @@ def repair(
     return result
 
 
+def _is_ours(file: AppendFile, offset: int) -> bool:
+    """Return whether the bytes from *offset* on, which no record precedes, begin with a record of toyspec.
+
+    NUL bytes, and too few bytes to say, do in a file with the name of a stream.
+    """
+    head = file.read(offset, _HEAD_BYTES)
+    value = decode(head)
+    if value is not None:
+        return detect_profile_at(file.path, value) is not None
+    is_named = stream_name(os.path.basename(file.path)) in STREAM_NAMES
+    plain = b"".join(head.split())
+    is_short = any(start.startswith(plain) for start in _STARTS)
+    return plain.startswith(_STARTS) or (is_named and (is_short or not head.strip(b"\0")))
+
+
 def _repaired(file: AppendFile, *, dry_run: bool) -> Repair:
     scan = StreamScan(file)
     records = sum(1 for _ in scan)
     fragment_bytes = file.size - scan.committed
+    if fragment_bytes and not records and not _is_ours(file, scan.committed):
+        raise StreamRefusedError(file.path, "foreign", _NOT_PROVEN)
     torn_path = None if dry_run else move_fragment(file, scan.committed)
     change: Literal["none", "cut", "would-cut"] = "none" if not fragment_bytes else "would-cut" if dry_run else "cut"
     return Repair(

@@ -52,7 +52,9 @@ class RunBundle:
         self.git_branch = ""
         self._backend = backend
         self._clock = clock
-        self._stream = RunStream(os.path.join(self.dir, EVENTS_FILE), settings=Settings(clock=clock, calls=calls))
+        self._stream = RunStream(
+            os.path.join(self.dir, EVENTS_FILE), settings=Settings(values="exact", clock=clock, calls=calls)
+        )
 
     @property
     def dir(self) -> str:

@@ -15,6 +15,9 @@ from toyspec.generated.fields import FIELDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+COUNTED: Final = "counted"
+"""Stands for the step of values that are logged without one."""
+
 _TRAIN: Final = "train"
 _KINDS: Final = frozenset(FIELDS["toy/v1"])
 
@@ -35,18 +38,46 @@ class RunProgress:
         self.must_resume = False
         """True while a resumed stream waits for its run_resume."""
         self.is_running = False
-        """True between run_start, or run_resume in a resumed stream, and run_end."""
+        """True between run_start, or run_resume in a resumed stream, and run_end; a run may go on after its end."""
         self.last_train_step: int | UnsetType = UNSET
         """Number of the last step event of phase train; UNSET before it."""
         self.last_train_loss: float | UnsetType | None = UNSET
         """Loss of that event; None if it was not finite, UNSET if it has none."""
         self._last_steps: dict[str, int] = {}
         self._logged_steps: dict[str, int] = {}
+        self._last_values_step: int | None = None
+        self._has_values = False
+        self.had_ended = False
+        """True in a resumed stream whose last record is a run_end."""
+        self.from_step: int | None = None
+        """Step after which the latest attempt goes on; None in the first one."""
+        self.config: dict[str, Any] = {}
+        """Settings of the run, those of its resumptions included."""
 
     @property
     def resume_step(self) -> int | None:
-        """Number of the last train step in the latest attempt; None before the first."""
-        return self._last_steps.get(_TRAIN)
+        """Largest step of phase train in the latest attempt, of ``step`` or ``scalars``; None before the first."""
+        known = [step for step in (self._last_steps.get(_TRAIN), self._last_values_step) if step is not None]
+        return max(known, default=None)
+
+    @property
+    def has_train_steps(self) -> bool:
+        """True once this attempt has a step of phase train, of ``step`` or ``scalars``."""
+        return _TRAIN in self._logged_steps or self._last_values_step is not None
+
+    @property
+    def is_resumed_before_steps(self) -> bool:
+        """True between a run_resume and the first train step after it."""
+        return self.from_step is not None and not self.has_train_steps
+
+    @property
+    def final_step(self) -> int | UnsetType:
+        """Number of the last step event of phase train, else the largest step of values; UNSET before both."""
+        if self.last_train_step is not UNSET:
+            return self.last_train_step
+        if self._last_values_step is not None:
+            return self._last_values_step
+        return self.from_step if self._has_values and self.from_step is not None else UNSET
 
     @property
     def can_end(self) -> bool:
@@ -56,16 +87,32 @@ class RunProgress:
     def await_resume(self) -> None:
         """Expect a run_resume next, unless the stream has no record."""
         self.must_resume = self.records > 0
+        self.had_ended = self.ended
+        self.ended = False
         self.is_running = False
 
     def go_on(self) -> None:
         """Expect no run_resume: another process of the same run wrote the stream."""
         self.must_resume = False
+        self.ended = self.had_ended
         self.is_running = self.records > 0 and not self.ended
 
     def next_step(self, phase: str) -> int:
         """Return the number of the step that comes next in *phase*, from 1."""
         return self._last_steps.get(phase, 0) + 1
+
+    def log_step(self, phase: str) -> int | UnsetType:
+        """Return the step of values that are logged without one.
+
+        That is the last step of a run that writes ``step`` records, else in phase train one more than the last one at
+        which values were logged, and in other phases that one.
+        """
+        if _TRAIN in self._logged_steps:
+            return self._logged_steps[_TRAIN]
+        last = self._last_values_step
+        if phase == _TRAIN:
+            return max(last or 0, self._last_steps.get(_TRAIN, 0)) + 1
+        return UNSET if last is None else last
 
     def pass_step(self, step: int, phase: str) -> None:
         """Count a step that is not in the stream, left out on purpose or lost: the next one follows it."""
@@ -90,8 +137,8 @@ class RunProgress:
 
     def admit_kind(self, kind: str | None) -> None:
         """Raise InvalidEventError when a record of *kind* is not allowed next."""
-        if self.ended:
-            raise InvalidEventError(f"{kind} after run_end: the run has ended; start a new run")
+        if self.ended and kind != "run_resume":
+            raise InvalidEventError(f"{kind} after run_end: the run has ended; write run_resume first")
         if not self.records and kind != "run_start":
             raise InvalidEventError(f"{kind} before run_start: write run_start first")
         if self.run_id is not None and kind == "run_start":
@@ -117,10 +164,15 @@ class RunProgress:
         if kind == "run_start" and self.run_id is None:
             self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
             self.phase = _phase(event) or _TRAIN
+            self._take_config(event.get("config"))
         elif kind == "run_resume":
             self._resume(event.get("from_step"))
+            self._take_config(event.get("config"))
         elif kind == "run_end":
             self.ended = True
+        elif kind == "scalars" and _is_count(event.get("step")) and (_phase(event) or self.phase) == _TRAIN:
+            self._has_values = True
+            self._last_values_step = max(self._last_values_step or 0, event["step"])
         self.is_running = not self.ended and not self.must_resume
 
     def take_step(self, t: float, step: int, phase: str, loss: float | UnsetType | None) -> None:
@@ -136,10 +188,28 @@ class RunProgress:
         t = event.get("t")
         return float(t) if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool) else self.time
 
+    def last_of(self, phase: str) -> int | None:
+        """Return the last step of *phase* in this attempt; None before the first."""
+        return self._last_steps.get(phase)
+
+    def changed(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of *config* that differ from those of the run; None for those that it lacks."""
+        different = {key: value for key, value in config.items() if key not in self.config or self.config[key] != value}
+        gone = [key for key, value in self.config.items() if key not in config and value is not None]
+        return different | dict.fromkeys(gone)
+
+    def _take_config(self, config: Any) -> None:
+        if isinstance(config, dict):
+            self.config.update(config)
+
     def _resume(self, from_step: Any) -> None:
         self.must_resume = False
+        self.had_ended = False
+        self.ended = False
+        self.from_step = from_step if _is_count(from_step) else 0
         self._last_steps = {_TRAIN: from_step} if _is_count(from_step) else {}
         self._logged_steps = {}
+        self._last_values_step = None
 
 
 def _is_count(value: Any) -> bool:

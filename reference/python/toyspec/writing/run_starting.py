@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, Literal
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec import UNSET, UnsetType
 
+from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
+from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
-from toyspec.writing.environment import git_revision
-from toyspec.writing.run_ids import DEFAULT_TEMPLATE, check_run_id, claim_directory, format_run_id
+from toyspec.writing.evidence import Evidence, GitQuestion
+from toyspec.writing.processes import TrainingProcess, shared_run_id, this_process
+from toyspec.writing.provenance import package_versions
+from toyspec.writing.redaction import Redaction
+from toyspec.writing.run_ids import (
+    DEFAULT_NAME,
+    DEFAULT_TEMPLATE,
+    check_run_id,
+    claim_directory,
+    format_run_id,
+    run_id_from,
+)
 from toyspec.writing.run_writer import RunWriter
 from toyspec.writing.synced import synced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from toyspec.generated.toy_v1 import Backend, Git, Model
+    from toyspec.generated.toy_v1 import Backend, Dataset, Git, Model, Parent
     from toyspec.writing.append_file import Durability
     from toyspec.writing.companions import Companion
     from toyspec.writing.event_arguments import Phase
     from toyspec.writing.settings import Exist, OnError, Sealing
     from toyspec.writing.synced import Sync
 
+Ranks = Literal["first", "all"]
+"""Which of several processes that train together write: the first, or each one a stream of its own."""
+
 
 def start_run(  # noqa: PLR0913 - each is an option of its own
     root: str | os.PathLike[str] = "runs",
     *,
-    arch: str = "model",
+    arch: str | None = "model",
     run_id: str | None = None,
     template: str = DEFAULT_TEMPLATE,
     model: Model | Mapping[str, Any] | str | None = None,
     config: Mapping[str, Any] | Any | None = None,
+    unredacted: Sequence[str] = (),
     backend: Backend | Mapping[str, Any] | str | None = None,
     git: Git | Mapping[str, Any] | Literal["around"] | None = "around",
     phase: Phase = UNSET,
@@ -42,70 +62,168 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     group: str | UnsetType = UNSET,
     tags: Sequence[str] | UnsetType = UNSET,
     notes: str | UnsetType = UNSET,
+    parent: Parent | Mapping[str, Any] | str | UnsetType = UNSET,
+    data: Sequence[Dataset | Mapping[str, Any]] | UnsetType = UNSET,
     subsample: int | None = None,
     exist: Exist = "replace",
     from_step: int | None = None,
+    wait_seconds: float = 30.0,
+    ranks: Ranks = "first",
+    system: bool | float = False,
+    console: bool = False,
+    diff: bool = False,
     durability: Durability = "process",
     on_error: OnError = "disable",
     seal: Sealing = "never",
     mirrors: Sequence[Companion] = (),
     sync: Sync | str | None = None,
+    process: TrainingProcess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
     """Return the writer of a run in a directory under *root*, its run_start written.
 
     Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
     becomes of a stream that is there. *arch* is the architecture of the *model*, which may also be that text alone.
-    *config* is a mapping, a dataclass or a namespace; *name*, *group*, *tags* and *notes* are for people. *subsample* N
-    writes every N-th step, and the last; ``step`` is called for all of them, or for those. *git* ``"around"`` takes the
-    commit around the working directory where one is checked out. *mirrors* send the run on to other trackers, for
-    example ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written,
-    for example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
+    *config* is a mapping, a dataclass or a namespace, in which secrets are replaced by ``***``, but for the settings
+    named in *unredacted*; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and
+    the last; ``step`` is called for all of them, or for those. *mirrors* send the run on to other trackers, for example
+    ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written, for
+    example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
 
-    With ``exist="resume"`` a stream that is there goes on: it gets a run_resume instead of a run_start, with
-    *from_step*, the step of the checkpoint, when that is given. Otherwise the first record writes it: a ``step`` with a
-    number goes on from the number before, all else from the last train step of the latest attempt, ``last_step``. A run
-    that has ended raises StreamRefusedError.
+    The run ends with the program at the latest: completed, errored with the text of the exception, or interrupted with
+    the signal that came. A record after ``run_end`` or ``close`` opens it again.
+
+    With ``exist="resume"`` a stream that is there goes on, also one that has ended: it gets a run_resume instead of a
+    run_start, with the settings that have changed, and *from_step*, the step of the checkpoint, when that is given.
+    Otherwise the first step tells it, of ``step`` or of ``log``: the run goes on from the one before. What is written
+    before that goes on from ``last_step``, which the first step corrects.
+
+    A run that this process writes already is ended first, as interrupted. Another process that writes it is waited for
+    *wait_seconds*; then StreamRefusedError is raised.
+
+    Of several processes that train together, the first writes, and the others get a writer that writes nothing; with
+    *ranks* ``"all"`` each writes a stream of its own in the same directory. *process* says which one this is, where
+    neither a launcher nor a library does.
+
+    argv, the versions of packages, host and commit are recorded; *diff* keeps the uncommitted changes as well,
+    *console* what the program prints, and *system* samples the machine every ten seconds, or as many as it says. *git*
+    is the commit, ``"around"`` the one that is checked out around the working directory.
     """
-    if run_id is None and exist == "resume":
-        raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
+    _check_choices(run_id, exist, ranks)
+    at = this_process() if process is None else process
+    if ranks == "first" and at.rank:
+        return _silent(os.fspath(root), run_id, at)
     if isinstance(model, str):
         arch, model = model, None
+    redaction = Redaction(unredacted)
+    question = GitQuestion() if git == "around" else None
+    run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
+    settings = None if config is None else redaction.settings(members_of(config))
+    labels: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
+    parts: dict[str, Any] = {"backend": backend, "phase": phase, "parent": parent, "data": data}
+    companions = mirrors if sync is None else [*mirrors, synced(sync)]
+    safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal, "mirrors": companions}
+    stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
     with contextlib.ExitStack() as undoing:
         if run_id is None:
-            directory = _claimed(os.fspath(root), template, arch, clock.wall(), on_error)
+            directory = _claimed(os.fspath(root), template, arch or DEFAULT_NAME, clock.wall(), on_error)
             undoing.callback(_remove_if_empty, directory)
         else:
             directory = os.path.join(root, check_run_id(run_id))
-        run = RunWriter(
-            directory,
-            exist=exist,
-            durability=durability,
-            on_error=on_error,
-            subsample=subsample,
-            resuming="by-itself",
-            seal=seal,
-            mirrors=mirrors if sync is None else [*mirrors, synced(sync)],
-            clock=clock,
-        )
+        open_runs.start_again(os.path.join(directory, stream_name))
+        access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
+        run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
         undoing.callback(run.close)
-        if run.resumes and from_step is not None:
-            run.run_resume(from_step)
-        elif not run.resumes:
-            run.run_start(
-                model={"arch": arch, **members_of(model or {})},
-                config=config,
-                backend=backend,
-                git=git_revision() if git == "around" else git,
-                phase=phase,
-                compare_to=compare_to,
-                name=name,
-                group=group,
-                tags=tags,
-                notes=notes,
-            )
+        if run.resumes:
+            _go_on(run, settings, at, from_step)
+            question = None
+        else:
+            if exist == "replace" and at.rank == 0:
+                keep_rank_files(directory, at.size if ranks == "all" else 1)
+            parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
+            run.run_start(config=settings, **labels, **parts, **_circumstances(redaction, at))
+        _say_replaced(run, redaction)
+        run.keep_until_exit()
+        if run.active:
+            seconds = 10.0 if system is True else float(system)
+            run.collect(Evidence(run, question, system_seconds=seconds, console=console, diff=diff))
         undoing.pop_all()
     return run
+
+
+def _model(arch: str | None, model: Any) -> dict[str, Any] | None:
+    return {**({} if arch is None else {"arch": arch}), **members_of(model or {})} or None
+
+
+def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
+    if run_id is None and exist == "resume":
+        raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
+    if ranks not in get_args(Ranks):
+        raise ValueError(f"ranks is {ranks!r}; pass 'first' for one log, or 'all' for one of each process")
+
+
+def _circumstances(redaction: Redaction, at: TrainingProcess) -> dict[str, Any]:
+    """Return what run_start records about the program and its processes."""
+    found: dict[str, Any] = {
+        "argv": redaction.command_line(list(getattr(sys, "argv", []))),
+        "packages": package_versions(),
+    }
+    return found | ({"rank": at.rank, "world_size": at.size} if at.size > 1 else {})
+
+
+def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | None) -> None:
+    """Prepare the run_resume, or write it where the step of the checkpoint is known."""
+    run.prepare_resumption(settings, world_size=at.size if at.size > 1 else UNSET)
+    if from_step is not None:
+        run.run_resume(from_step)
+
+
+def rank_file(rank: int) -> str:
+    """Return the name of the stream of the process *rank*."""
+    return EVENTS_FILE if rank == 0 else f"events.rank-{rank}.jsonl"
+
+
+def keep_rank_files(directory: str, size: int) -> None:
+    """Move the streams of an earlier run with more than *size* processes out of the way, as a replaced stream is."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(directory):
+            found = _RANK_FILE.fullmatch(entry)
+            if found and int(found.group(1)) >= size:
+                path = os.path.join(directory, entry)
+                if not is_locked(path):
+                    opening.keep(path, SYSTEM_CALLS)
+
+
+def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
+    """Return a writer that writes nothing, and say once what makes this process silent."""
+    global _has_said_silent  # noqa: PLW0603 - once for a process
+    if not _has_said_silent:
+        _has_said_silent = True
+        fact = f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run"
+        say(f"nothing is logged here: {fact}; pass ranks='all' for a log of each process")
+    directory = os.path.join(root, run_id if run_id is not None else "silent")
+    return RunWriter(directory, resuming="by-itself", silent=True)
+
+
+_has_said_silent = False
+_RANK_FILE = re.compile(r"events\.rank-([0-9]+)\.jsonl")
+
+
+def _shared_id(run_id: str | None, at: TrainingProcess) -> str:
+    found = run_id if run_id is not None else shared_run_id()
+    if found is None:
+        raise ValueError(
+            f"run_id is not given, and nothing tells the {at.size} processes a common one; with ranks='all' pass the "
+            "same run_id in each, or start them by srun or torchrun --rdzv-id, or initialize torch.distributed first"
+        )
+    return run_id_from(found)
+
+
+def _say_replaced(run: RunWriter, redaction: Redaction) -> None:
+    names = list(dict.fromkeys(redaction.replaced))
+    if names:
+        shown = ", ".join(shortened(name) for name in names[:5])
+        say(f"{run.events_path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
 
 
 def _remove_if_empty(directory: str) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Literal
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
 from msgspec import UNSET
 
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.generated.fields import FIELDS
 from toyspec.system_calls import cause_of, named, say
+from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.changed_values import ChangedValues
@@ -20,8 +24,9 @@ from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
 from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.event_checks import check_line, check_record
+from toyspec.writing.logged_values import LeftOut, Prepared, nonfinite, prepared, whole, writable
 from toyspec.writing.placed_records import PlacedRecord, ready_step
-from toyspec.writing.run_progress import RunProgress
+from toyspec.writing.run_progress import COUNTED, RunProgress
 from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
@@ -42,15 +47,16 @@ class RunStream:
     """The file of one run.
 
     A record that its schema or its place in the stream forbids is not written: InvalidEventError is raised, or one line
-    on standard error reports it once the run has started; see ``settings.OnError``. The file is closed after run_end.
+    on standard error reports it once the run has started; see ``settings.OnError``. An optional value that cannot be
+    written is left out alone. Notes in the stream count what it lacks. The file is closed after run_end.
     Threads may share a stream; what a signal handler writes while it interrupts a call follows right after it.
     """
 
-    def __init__(self, path: str, *, settings: Settings) -> None:
-        """Create the directory of *path* and open the stream.
+    def __init__(self, path: str, *, settings: Settings, silent: bool = False) -> None:
+        """Create the directory of *path* and open the stream; a *silent* one opens nothing and takes every call.
 
-        Raise FileExistsError with ``exist="fail"``, StreamRefusedError for a run that has ended with ``"resume"``, and
-        OSError if the settings ask for it. Nothing is changed on the disk then.
+        Raise FileExistsError with ``exist="fail"``, StreamRefusedError where another writer has it longer than the
+        settings wait, and OSError if they ask for it. Nothing is changed on the disk then.
         """
         self.path = path
         self.settings = settings
@@ -58,30 +64,48 @@ class RunStream:
         self._dropped = DroppedRecords(path)
         self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
-        self._state: Literal["open", "ended", "closed", "lost"] = "open"
+        self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
+        self._awaits_first_step = False
+        self.resumption: dict[str, Any] = {}
+        """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
+        self._afterwards: list[Callable[[], None]] = []
+        self.on_reopening: list[Callable[[], None]] = []
+        """Called after a run that had ended or was closed has been opened again for a record."""
+        self._reopening = threading.RLock()
+        self._pid = os.getpid()
         self._is_busy = False
-        self._deferred: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
+        self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._pending: PlacedRecord | None = None
         self._appended = 0
         self._owed: PlacedRecord | None = None
         self._withheld: Step | None = None
         self._made: list[str] = []
+        if silent:
+            self._state = "silent"
+            self._watch = Stopwatch(settings.clock)
+            return
+        self._open()
+        self._watch = Stopwatch(settings.clock, last=self._progress.time)
+
+    def _open(self) -> None:
         try:
-            self._made = make_directories(os.path.dirname(path))
-            self._file = self._opened()
-            if settings.seal == "at-end":
+            self._made = make_directories(os.path.dirname(self.path))
+            self._file = self._opened_in_time()
+            if self.settings.seal == "at-end":
                 from toyspec.writing.sealing import keep_digest
 
                 keep_digest(self._file)
         except OSError as error:
             remove_directories(self._made)
-            is_misuse = isinstance(error, StreamRefusedError) and error.reason == "complete"
-            if is_misuse or (settings.exist == "fail" and isinstance(error, FileExistsError)):
+            is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
+            if (is_held and self.settings.wait_seconds is not None) or (
+                self.settings.exist == "fail" and isinstance(error, FileExistsError)
+            ):
                 raise
             if not self._survives(error, None):
                 raise
             self._progress = RunProgress()
-        self._watch = Stopwatch(settings.clock, last=self._progress.time)
 
     @property
     def progress(self) -> RunProgress:
@@ -97,6 +121,16 @@ class RunStream:
     def dropped(self) -> int:
         """Number of records that were to be written and are not in the stream."""
         return self._dropped.count + (self._owed is not None)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Number of values that records were written without, by name."""
+        return self._dropped.values
+
+    @property
+    def is_silent(self) -> bool:
+        """True for a stream that opens nothing."""
+        return self._state == "silent"
 
     @property
     def can_end(self) -> bool:
@@ -122,13 +156,29 @@ class RunStream:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         self._perform(self._write_step, event, numbering)
 
-    def refuse(self, error: InvalidEventError) -> None:
-        """Treat a record that cannot be made as invalid."""
-        self._perform(_raise, error)
+    def refuse(self, error: InvalidEventError, kind: str) -> None:
+        """Treat a record of *kind* that cannot be made as invalid."""
+        self._perform(_raise, error, kind)
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Count the value *name*, of which no record is written, and say in the log that it is left out."""
+        self._perform(self._leave_out, name, why)
 
     def end(self, make_event: Callable[[RunProgress], Event]) -> None:
         """Write the run_end that *make_event* makes from the progress of the stream."""
         self._perform(self._end, make_event)
+
+    def changed_settings(self, config: Any) -> dict[str, Any]:
+        """Return the settings of *config*, as they would be written, that differ from those of the run so far."""
+        record = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
+        try:
+            line = encode(record)
+        except (InvalidEventError, RecordRefusedError):
+            if self.settings.on_error == "raise":
+                raise
+            kept, _ = writable("run_start", record, lambda members: len(encode(members)))
+            line = encode(kept)
+        return self._progress.changed(msgspec.json.decode(line).get("config") or {})
 
     def close(self) -> None:
         """Close the file; do nothing when it is closed, or belongs to a parent process.
@@ -141,6 +191,30 @@ class RunStream:
                 self._dropped.conclude()
         elif not self._file.is_foreign:
             self._perform(self._close)
+
+    def _opened_in_time(self) -> AppendFile:
+        """Open the file; wait for another writer that has it as long as the settings say."""
+        waits = self.settings.wait_seconds or 0.0
+        until = time.monotonic() + waits
+        has_said = False
+        while True:
+            try:
+                return self._opened()
+            except StreamRefusedError as error:
+                left = until - time.monotonic()
+                if error.reason != "locked":
+                    raise
+                if left <= 0:
+                    if self.settings.wait_seconds is None:
+                        raise
+                    fact = f"another writer has had it open for {waits:g} s; end that process"
+                    advice = "give this run another run_id, or pass a larger wait_seconds"
+                    raise StreamRefusedError(self.path, "locked", f"{fact}, {advice}") from None
+                if not has_said:
+                    has_said = True
+                    say(f"{self.path}: another writer has it open; waiting up to {waits:g} s until it ends")
+                self._progress = RunProgress()
+                time.sleep(min(0.2, left))
 
     def _opened(self) -> AppendFile:
         settings = self.settings
@@ -156,17 +230,16 @@ class RunStream:
         scan = StreamScan(file, profile="toy/v1")
         for record in scan:
             self._progress.take(record.kind, record.value)
-        if self._progress.ended:
-            hint = "give a new run another run id, or replace this log, which is kept as events.jsonl.prev"
-            raise StreamRefusedError(self.path, "complete", f"the run has ended and cannot be resumed; {hint}")
         self._progress.await_resume()
         return scan.committed
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
         file = self._file
+        if file is None and self._can_go_on():
+            file = None if action == self._end and self._state == "ended" else self._reopened()
         if file is None:
-            self._pass_over()
+            self._pass_over(action)
             return
         with file.lock:
             if self._is_busy and not file.is_foreign:
@@ -182,32 +255,97 @@ class RunStream:
             except (InvalidEventError, RecordRefusedError) as error:
                 if self.settings.on_error == "raise" or not self._progress.is_running:
                     raise
-                self._dropped.leave_out(str(error), key=getattr(error, "rule", ""))
+                self._dropped.leave_out(str(error), key=getattr(error, "rule", ""), kind=_kind_of(arguments))
+                self._note_news(file)
             finally:
                 self._is_busy = False
             while self._deferred:
-                action, arguments = self._deferred.popleft()
+                action, arguments = self._deferred.pop(0)
                 self._perform(action, *arguments)
+        while self._afterwards and not self._is_busy:
+            self._afterwards.pop(0)()
 
-    def _pass_over(self) -> None:
+    def _can_go_on(self) -> bool:
+        """Return whether a run that was ended or closed may be opened again for one more record."""
+        is_over = self._state in {"ended", "closed"} and self._pid == os.getpid()
+        return is_over and self.settings.resuming == "by-itself"
+
+    def _reopened(self) -> AppendFile | None:
+        """Open the file again, whose run goes on; None where that fails, which is reported."""
+        with self._reopening:
+            if self._file is not None:
+                return self._file
+            self.settings = msgspec.structs.replace(self.settings, exist="resume")
+            self._progress = RunProgress()
+            self._state = "open"
+            try:
+                self._file = self._opened_in_time()
+                if self.settings.seal == "at-end":
+                    from toyspec.writing.sealing import keep_digest
+
+                    keep_digest(self._file)
+            except OSError as error:
+                if not self._survives(error, None):
+                    raise
+                return None
+            self._watch.last = max(self._watch.last, self._progress.time)
+        for call in self.on_reopening:
+            call()
+        return self._file
+
+    def _pass_over(self, action: Callable[..., None]) -> None:
         """Drop or refuse a record after the file was closed."""
+        if self._can_go_on() and action == self._end:
+            return
+        if self._state == "taken over":
+            raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
+        if action == self._leave_out:
+            return
         if self._state == "lost":
             self._dropped.count += 1
         elif self._state == "ended":
-            fact = "the run has ended; nothing can follow run_end, so start a new run"
+            fact = "the run has ended; resume it with exist='resume', or start a new run"
             if self.settings.on_error == "raise":
                 raise InvalidEventError(fact)
             self._dropped.leave_out(fact)
 
-    def _go_on(self, step: object = UNSET) -> None:
-        """Write the run_resume that comes before the first record of a resumed stream, *step* if it is one."""
-        if self.settings.resuming == "by-call" or not self._progress.must_resume:
+    def _go_on(self, step: object = UNSET, kind: str = "note") -> None:
+        """Write the run_resume that comes before the first record of a resumed stream, and correct it once.
+
+        *step* is that of a record of *kind* ``step`` or ``scalars`` in phase train: the first of these says where the
+        run goes on. What is before it goes on from the last step.
+        """
+        progress = self._progress
+        if self.settings.resuming == "by-call":
             return
-        from_step = step - 1 if type(step) is int and step > 0 else self._progress.resume_step or 0
-        now = utc_text(self.settings.clock.wall())
-        self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now})
+        first = step if type(step) is int and step > 0 else None
+        if progress.must_resume:
+            from_step = first - 1 if first is not None else progress.resume_step or 0
+            now = utc_text(self.settings.clock.wall())
+            self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **self.resumption})
+            self.resumption = {}
+            self._awaits_first_step = first is None
+        elif self._awaits_first_step and first is not None:
+            self._awaits_first_step = False
+            if progress.from_step is not None and first <= progress.from_step and not progress.has_train_steps:
+                self._write({"kind": "run_resume", "from_step": first - 1})
+        elif kind == "step" and first is not None and progress.is_resumed_before_steps:
+            if first > (progress.from_step or 0):
+                return
+            # A resumption of the caller's own says where the run goes on, unless its first step is before that.
+            self._write({"kind": "run_resume", "from_step": first - 1})
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._go_on()
+        self._dropped.leave_out_values([LeftOut(name, why)], "")
+        if self._file is not None:
+            self._note_news(self._file)
 
     def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        if self._progress.had_ended and self._progress.must_resume and self.settings.resuming == "by-itself":
+            # Nothing was added to a run that had ended.
+            self._close()
+            return
         self._go_on()
         withheld, self._withheld = self._withheld, None
         if withheld is not None:
@@ -216,15 +354,33 @@ class RunStream:
             self._progress.pass_step(withheld.step - 1, phase)
             withheld.t = self._watch.seconds()
             self._write_ready_step(withheld)
-        if self._file is not None and self._dropped.outage and self._owed is None:
+        if self._file is not None and self._dropped.has_unnoted and self._owed is None:
             self._write_note(self._file)
         self._write(make_event(self._progress))
+
+    def take_over(self) -> None:
+        """Close the file for a later start of the same run; calls raise InvalidEventError from now on."""
+        self.close()
+        self._file = None
+        self._state = "taken over"
+
+    def after_writing(self, call: Callable[[], None]) -> bool:
+        """Call *call* as soon as no record is being written; return whether that was at once."""
+        file = self._file
+        if file is None or file.is_foreign or not self._is_busy:
+            call()
+            return True
+        self._afterwards.append(call)
+        return False
 
     def _close(self) -> None:
         file, self._file = self._file, None
         self._state = "ended" if self._progress.ended else "closed"
         if file is None:
             return
+        can_write = file.closed_because is None and not file.is_foreign and self._owed is None
+        if self._dropped.has_unnoted and self._progress.is_running and can_write:
+            self._write_note(file)
         if self._owed is not None:
             self._owed = None
             self._dropped.count += 1
@@ -243,6 +399,9 @@ class RunStream:
                 from toyspec.writing.sealing import seal_ended
 
                 seal_ended(file, self.settings.on_error)
+            if not file.appended and self.settings.exist == "resume":
+                # Nothing was added, so the seal holds.
+                opening.restore(file.moves)
         finally:
             file.discard()
 
@@ -251,16 +410,68 @@ class RunStream:
         kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
+        if given.get("step") is COUNTED:
+            given["step"] = self._progress.log_step(given.get("phase") or self._progress.phase)
+            given = {key: value for key, value in given.items() if value is not UNSET}
         if kind != "run_resume":
-            self._go_on(given.get("step") if kind == "step" else UNSET)
+            is_train = kind in {"step", "scalars"} and (given.get("phase") or self._progress.phase) == "train"
+            self._go_on(whole(given.get("step")) if is_train else UNSET, kind)
         self._progress.admit_kind(kind)
+        ready = self._prepared(kind, given)
+        given = ready.members
         given.setdefault("t", self._watch.seconds())
-        line = encoder(given)
-        check_record(line, kind)
-        value = msgspec.json.decode(line)
-        self._progress.admit(kind, value)
-        self._changed.look(kind, given, value)
-        self._append(self._record(line, kind, value))
+        line, given = self._line_of(kind, given, encoder, ready.left_out)
+        if kind != "scalars" or not ready.left_out or any(given.get(key) for key in ("values", "texts")):
+            value = msgspec.json.decode(line)
+            self._progress.admit(kind, value)
+            self._changed.look(kind, given, value)
+            self._dropped.leave_out_values(ready.left_out, kind)
+            self._append(self._record(line, kind, value))
+        elif self._file is not None:
+            self._dropped.leave_out_values(ready.left_out, kind)
+            self._note_news(self._file)
+        if ready.texts:
+            place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
+            self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
+
+    def _prepared(self, kind: str, given: dict[str, Any]) -> Prepared:
+        if self.settings.values == "exact":
+            return Prepared(given, {}, [])
+        return prepared(kind, given, fields="as-given" if self.settings.on_error == "raise" else "made-to-fit")
+
+    def _line_of(
+        self,
+        kind: str,
+        given: dict[str, Any],
+        encoder: Callable[[dict[str, Any]], bytes],
+        left_out: list[LeftOut],
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Return the text of a record, and its members: all that can be written. Add what cannot to *left_out*.
+
+        If the caller wants errors, raise for a value that cannot be written.
+        """
+
+        def size(members: Mapping[str, Any]) -> int:
+            text = encoder(dict(members))
+            check_record(text, kind)
+            return len(text)
+
+        try:
+            line = encoder(given)
+            check_record(line, kind)
+        except (InvalidEventError, RecordRefusedError):
+            if self.settings.on_error == "raise" or self.settings.values == "exact":
+                raise
+            given, more = writable(kind, given, size)
+            if not more:
+                raise
+            left_out.extend(more)
+            line = encoder(given)
+            check_record(line, kind)
+        if left_out and self.settings.on_error == "raise":
+            name, why = left_out[0]
+            raise InvalidEventError(f"{name} of {kind} cannot be written: {why}")
+        return line, given
 
     def _record(self, line: bytes, kind: str, value: dict[str, Any]) -> PlacedRecord:
         progress = self._progress
@@ -276,19 +487,42 @@ class RunStream:
 
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
-        if not progress.is_running:
-            self._go_on(event.step if numbering == "given" and event.phase in {UNSET, "train"} else UNSET)
-            progress.admit_kind("step")
         phase: str = progress.phase if event.phase is UNSET else event.phase
+        if numbering == "given" and type(event.step) is not int and self.settings.on_error == "disable":
+            event.step = whole(event.step)
+        if not progress.is_running or progress.is_resumed_before_steps:
+            self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
+            progress.admit_kind("step")
         if type(phase) is not str:
             self._write(event)  # which reports that it must be a string
             return
         if numbering == "counted":
             event.step = progress.next_step(phase)
+        elif self._goes_back(event.step, phase):
+            self._write_values_of(event)
+            return
         event.t = self._watch.seconds()
         if self.settings.subsample > 1 and type(event.step) is int and self._withholds(event, phase):
             return
         self._write_ready_step(event)
+
+    def _goes_back(self, step: object, phase: str) -> bool:
+        """Return whether a step is not after the last one, where a program may log it nevertheless."""
+        if self.settings.resuming == "by-call" or self.settings.on_error == "raise":
+            return False
+        last = self._progress.last_of(phase)
+        return type(step) is int and last is not None and 0 <= step <= last
+
+    def _write_values_of(self, event: Step) -> None:
+        """Write the numbers of a step that goes back as plain values, which may come in any order."""
+        members = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        place = {key: members.pop(key) for key in ("step", "phase") if key in members}
+        values = {key: value for key, value in members.items() if key not in {"kind", "t", "extra", "nonfinite"}}
+        extra = members.get("extra")
+        values |= dict(extra) if isinstance(extra, Mapping) else {}
+        fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
+        self._changed.say_once("step", f"step {event.step} is not after the last one: {fact}")
+        self._write({"kind": "scalars", **place, "values": values})
 
     def _withholds(self, event: Step, phase: str) -> bool:
         """Return whether *event* is not written now, because too few steps have passed since the last one."""
@@ -308,8 +542,14 @@ class RunStream:
         progress = self._progress
         phase: str = progress.phase if event.phase is UNSET else event.phase
         progress.admit_step(event.step, phase)
-        if b":null" in line and not self._changed.knows_null:
-            self._changed.look("step", members_of(event), msgspec.json.decode(line))
+        if b":null" in line:
+            if not self._changed.knows_null:
+                self._changed.look("step", members_of(event), msgspec.json.decode(line))
+            words = nonfinite("step", members_of(event)) if event.nonfinite is UNSET else {}
+            if words:
+                event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
+                self._write_ready_step(event)
+                return
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)))
 
     def _append(self, record: PlacedRecord) -> None:
@@ -329,6 +569,13 @@ class RunStream:
         self._watch.last = max(self._watch.last, self._progress.time)
         if self._dropped.outage and not self._progress.ended:
             self._write_note(file)
+        else:
+            self._note_news(file)
+
+    def _note_news(self, file: AppendFile) -> None:
+        """Write a note about what was left out for the first time, where one is allowed now."""
+        if self._dropped.has_news and self._progress.is_running and self._owed is None:
+            self._write_note(file)
 
     def _put(self, file: AppendFile, record: PlacedRecord) -> None:
         self._pending, self._appended = record, file.appended
@@ -340,25 +587,28 @@ class RunStream:
             say(f"an earlier log was kept: {kept}")
 
     def _write_note(self, file: AppendFile) -> None:
-        """Write a note with the number of dropped records; if that fails, try after the next record."""
-        note = {"kind": "note", "t": max(self._watch.seconds(), self._progress.time), "text": self._dropped.fact}
-        try:
-            file.commit(encode(note) + b"\n")
-        except OSError:
-            return
-        self._progress.take("note", note)
-        self._dropped.end_outage()
+        """Write notes that count what is missing; if that fails, try after the next record."""
+        while self._dropped.has_unnoted:
+            note = {**self._dropped.note(), "t": max(self._watch.seconds(), self._progress.time)}
+            try:
+                file.commit(encode(note) + b"\n")
+            except OSError:
+                return
+            self._progress.take("note", note)
+            self._dropped.end_note(note)
+            if self._dropped.outage:
+                self._dropped.end_outage()
 
     def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
         """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
-            self._dropped.tell_caller(cause_of(error))
+            self._dropped.tell_caller(cause_of(error), kind=record.kind)
             if not self._survives(error, file):
                 raise error
             return
         if record.kind not in _INDISPENSABLE_KINDS:
-            self._dropped.add(cause_of(error))
+            self._dropped.add(cause_of(error), kind=record.kind)
             if record.kind == "step":
                 self._progress.pass_step(*record.facts[1:3])
         elif self._owed is None:
@@ -396,5 +646,16 @@ class RunStream:
         return True
 
 
-def _raise(error: InvalidEventError) -> None:
+def _raise(error: InvalidEventError, kind: str) -> None:
+    del kind
     raise error
+
+
+def _kind_of(arguments: tuple[Any, ...]) -> str:
+    """Return the kind of the record that an action was to write."""
+    for given in arguments:
+        if isinstance(given, msgspec.Struct):
+            return str(given.__struct_config__.tag or "record")
+        if isinstance(given, Mapping):
+            return str(given.get("kind", "record"))
+    return next((given for given in arguments if isinstance(given, str) and given in FIELDS["toy/v1"]), "record")

@@ -24,6 +24,7 @@ from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
+from toyspec.writing import open_runs
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.writing.companions import begin_all
 from toyspec.writing.environment import this_host
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from toyspec.format.canonical import Event
-    from toyspec.generated.toy_v1 import Backend, Git, Host, Model, QualityGate
+    from toyspec.generated.toy_v1 import Backend, Cost, Dataset, Git, Host, Model, Parent, QualityGate, Stats
     from toyspec.system_calls import SystemCalls
     from toyspec.writing.append_file import Durability
     from toyspec.writing.clocks import Clock
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         Phase,
         Reason,
     )
+    from toyspec.writing.evidence import Evidence
     from toyspec.writing.run_progress import RunProgress
     from toyspec.writing.settings import Exist, OnError, Resuming, Sealing
 
@@ -76,6 +78,9 @@ class RunWriter(EventMethods):
         resuming: Resuming = "by-call",
         seal: Sealing = "never",
         mirrors: Sequence[Companion] = (),
+        wait_seconds: float | None = None,
+        stream_name: str = EVENTS_FILE,
+        silent: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> None:
@@ -83,8 +88,11 @@ class RunWriter(EventMethods):
 
         *exist* says what becomes of a stream that is there: ``"replace"`` moves it to ``events.jsonl.prev``, and an
         earlier one there to ``.prev-1`` and so on, ``"fail"`` raises FileExistsError, ``"resume"`` goes on in it, first
-        with ``run_resume``; a run that has ended raises StreamRefusedError then. With *resuming* ``"by-itself"`` the
-        first record of a resumed stream writes that ``run_resume``: see ``start_run``.
+        with ``run_resume``, also after a run_end. With *resuming* ``"by-itself"`` the first record of a resumed stream
+        writes that ``run_resume``, and so does a record after ``run_end`` or ``close``: see ``start_run``.
+
+        Another writer of the stream is waited for *wait_seconds*, after which StreamRefusedError is raised; without
+        them it is a failure as any other. *stream_name* is the name of the file; a *silent* writer writes nothing.
 
         *on_error* ``"disable"`` stops no program: a full disk drops records until there is room, an invalid record is
         left out once the run has started, and a stream that cannot be written is no longer logged to. Each of
@@ -100,7 +108,6 @@ class RunWriter(EventMethods):
         *mirrors* send the records on to other trackers while they are written, from processes of their own: see
         ``Mirror``.
         """
-        super().__init__()
         settings = Settings(
             exist=exist,
             on_error=on_error,
@@ -109,6 +116,7 @@ class RunWriter(EventMethods):
             resuming=resuming,
             seal=seal,
             subsample=1 if subsample is None else subsample,
+            wait_seconds=wait_seconds,
             clock=clock,
             calls=calls,
         )
@@ -117,9 +125,14 @@ class RunWriter(EventMethods):
         name = run_id if run_id is not None else os.path.basename(os.path.abspath(self.directory))
         self.run_id = check_run_id(name)
         self._clock = clock
-        self._stream = RunStream(os.path.join(self.directory, EVENTS_FILE), settings=settings)
+        path = os.path.join(self.directory, stream_name)
+        self._stream = RunStream(path, settings=settings, silent=silent)
+        self._mirrors = mirrors
         self._adopt_run_id(run_id)
         self._companions = begin_all(mirrors, self._stream.path) if self._stream.is_open else []
+        self._evidence: Evidence | None = None
+        self._is_kept = False
+        self._ended_as: Reason = "completed"
 
     def _adopt_run_id(self, given: str | None) -> None:
         resumed = self._stream.progress.run_id
@@ -154,9 +167,19 @@ class RunWriter(EventMethods):
         return self._stream.path
 
     @property
+    def is_silent(self) -> bool:
+        """True in a process that is not to write, whose calls do nothing."""
+        return self._stream.is_silent
+
+    @property
     def dropped(self) -> int:
         """Number of records that were to be written and are not in the stream."""
         return self._stream.dropped
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Number of values that could not be written, and that records were written without, by name."""
+        return self._stream.left_out
 
     @property
     def last_step(self) -> int | None:
@@ -179,13 +202,21 @@ class RunWriter(EventMethods):
         notes: str | UnsetType = UNSET,
         argv: Sequence[str] | UnsetType = UNSET,
         packages: Mapping[str, str] | UnsetType = UNSET,
+        rank: Count = UNSET,
+        world_size: Count = UNSET,
+        parent: Parent | Mapping[str, Any] | str | UnsetType = UNSET,
+        data: Sequence[Dataset | Mapping[str, Any]] | UnsetType = UNSET,
+        cost: Cost | Mapping[str, Any] | UnsetType = UNSET,
+        franken: Mapping[str, Any] | UnsetType = UNSET,
+        franken_moe: Mapping[str, Any] | UnsetType = UNSET,
         started_at: str | UnsetType | None = None,
     ) -> None:
         """Write the first record: who runs what, where and with which settings; it is on the disk on return.
 
         A *model* that is a string is its ``arch``, a *backend* its ``kind``, a *git* its ``sha``. *host* is this
         machine and *started_at* is now, unless given; UNSET leaves them out. *name*, *group*, *tags* and *notes* are
-        for people, *argv* is the command line, *packages* are names and versions.
+        for people, *argv* is the command line, *packages* are names and versions. *rank* is the number of this process
+        of *world_size*, *parent* the run, or its id, from whose checkpoint this one starts, *data* names data sets.
         """
         self._log(
             "run_start",
@@ -205,6 +236,13 @@ class RunWriter(EventMethods):
             notes=notes,
             argv=argv,
             packages=packages,
+            rank=rank,
+            world_size=world_size,
+            parent=part(parent, "run_id"),
+            data=data,
+            cost=cost,
+            franken=franken,
+            franken_moe=franken_moe,
         )
 
     def step(  # noqa: PLR0913 - one for each member of the event
@@ -220,6 +258,7 @@ class RunWriter(EventMethods):
         wall_us: Count = UNSET,
         token_id: Count = UNSET,
         logprob: Measure = UNSET,
+        mtp_loss: Measure = UNSET,
         phase: Phase = UNSET,
         extra: Measures = UNSET,
     ) -> None:
@@ -237,6 +276,7 @@ class RunWriter(EventMethods):
             wall_us=wall_us,
             token_id=token_id,
             logprob=logprob,
+            mtp_loss=mtp_loss,
             extra=extra,
         )
         self._stream.write_step(event, "counted" if step is None else "given")
@@ -252,11 +292,23 @@ class RunWriter(EventMethods):
                 self.region_exit(region, step=step, phase=phase)
 
     def run_resume(
-        self, from_step: SupportsIndex, *, reason: str | UnsetType = UNSET, resumed_at: str | UnsetType | None = None
+        self,
+        from_step: SupportsIndex,
+        *,
+        reason: str | UnsetType = UNSET,
+        config: Mapping[str, Any] | UnsetType = UNSET,
+        world_size: Count = UNSET,
+        resumed_at: str | UnsetType | None = None,
     ) -> None:
-        """Write that training resumes from the state after *from_step*; the next train step is one more."""
+        """Write that training resumes from the state after *from_step*; the next train step is one more.
+
+        *config* has the settings that differ from those before, *world_size* the number of processes from now on.
+        """
         now = utc_text(self._clock.wall()) if resumed_at is None else resumed_at
-        self._log("run_resume", from_step=from_step, resumed_at=now, reason=reason)
+        facts = {"reason": reason, "config": config, "world_size": world_size}
+        prepared = {key: value for key, value in self._stream.resumption.items() if facts.get(key, UNSET) is UNSET}
+        self._log("run_resume", from_step=from_step, resumed_at=now, **{**facts, **prepared})
+        self._stream.resumption = {}
 
     def run_end(  # noqa: PLR0913 - one for each member of the event
         self,
@@ -267,11 +319,16 @@ class RunWriter(EventMethods):
         exit_code: Count = UNSET,
         error: str | UnsetType = UNSET,
         quality_gate: QualityGate | Mapping[str, Any] | UnsetType = UNSET,
+        final_mtp_loss: Measure = UNSET,
+        mtp_sig: Measure = UNSET,
+        stats: Stats | Mapping[str, Any] | UnsetType = UNSET,
+        energy_joules: Measure = UNSET,
         ended_at: str | UnsetType | None = None,
     ) -> None:
         """Write the last record and close the file; the record is on the disk on return.
 
-        *final_step* and *final_loss* are those of the last train step, *ended_at* is now, unless given.
+        *final_step* and *final_loss* are those of the last train step, *ended_at* is now, unless given. In a run
+        without ``step`` records, the final step is the largest at which values were logged.
         """
 
         def with_last(progress: RunProgress) -> dict[str, Any]:
@@ -279,15 +336,29 @@ class RunWriter(EventMethods):
                 "kind": "run_end",
                 "ended_at": utc_text(self._clock.wall()) if ended_at is None else ended_at,
                 "reason": reason,
-                "final_step": progress.last_train_step if final_step == "last" else final_step,
+                "final_step": progress.final_step if final_step == "last" else final_step,
                 "final_loss": progress.last_train_loss if final_loss == "last" else final_loss,
                 "exit_code": exit_code,
                 "error": error,
                 "quality_gate": quality_gate,
+                "final_mtp_loss": final_mtp_loss,
+                "mtp_sig": mtp_sig,
+                "stats": stats,
+                "energy_joules": energy_joules,
             }
 
+        self._finish_evidence()
         self._stream.end(with_last)
+        if not self._stream.is_open:
+            self._ended_as = reason
         self._leave_companions()
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Count the value *name*, which the caller does not write, as left out, and say in the log *why*.
+
+        A note in the log counts it, and standard error reports each name once. Nothing is raised.
+        """
+        self._stream.leave_out(name, why)
 
     def write(self, event: Event) -> None:
         """Write any event, of a kind that this version knows or not; ``t`` is now unless the event has it."""
@@ -303,6 +374,7 @@ class RunWriter(EventMethods):
 
     def close(self) -> None:
         """Close the file without a run_end: the stream stays torn, as after a crash."""
+        self._finish_evidence()
         self._stream.close()
         self._leave_companions()
 
@@ -312,10 +384,14 @@ class RunWriter(EventMethods):
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Write run_end if there is none, and close the file; an exception propagates."""
+        """Write run_end if there is none, and close the file; an exception propagates.
+
+        A run that a signal has interrupted is not completed, whatever the program did then.
+        """
         try:
             if self.active and self._stream.can_end:
-                self.run_end(**ending_of(error))
+                signalled = open_runs.received_signal() if self._is_kept and error is None else None
+                self.run_end(**(signalled or ending_of(error)))
         except Exception as trouble:
             if error is None:
                 raise
@@ -323,7 +399,57 @@ class RunWriter(EventMethods):
         finally:
             self.close()
 
+    def prepare_resumption(self, config: Any | None, *, world_size: Count = UNSET) -> bool:
+        """Let the next run_resume say which settings of *config* have changed, if one is given; return if any has."""
+        members = {} if world_size is UNSET else {"world_size": world_size}
+        changed = {} if config is None else self._stream.changed_settings(self._config(config))
+        self._stream.resumption = {**members, "config": changed} if changed else members
+        return bool(changed)
+
+    def collect(self, evidence: Evidence) -> None:
+        """Finish *evidence* before the run ends."""
+        self._evidence = evidence
+
+    def _finish_evidence(self) -> None:
+        evidence, self._evidence = self._evidence, None
+        if evidence is not None and self._stream.is_open:
+            evidence.finish()
+
+    def keep_until_exit(self) -> None:
+        """End the run when the program ends, if it has not ended by then; see ``open_runs``."""
+        self._is_kept = True
+        open_runs.keep(self)
+        self._stream.on_reopening.append(self._go_on_again)
+
+    def end_with(self, ending: dict[str, Any]) -> None:
+        """Write run_end with *ending*, if none is there, and close the file; report what goes wrong.
+
+        Without a reason the run is completed, or ends as it did before it went on.
+        """
+        try:
+            if self.active and self._stream.can_end:
+                self.run_end(**(ending or {"reason": self._ended_as}))
+        except Exception as trouble:  # noqa: BLE001 - the program ends, and no caller could take the error
+            say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
+        with contextlib.suppress(OSError):
+            self.close()
+
+    def start_again(self) -> None:
+        """End the run as interrupted: a later ``start_run`` of this process writes it from now on."""
+        self.end_with({"reason": "interrupted", "error": "started again"})
+        self._stream.take_over()
+
+    def after_writing(self, call: Callable[[], None]) -> bool:
+        """Call *call* as soon as no record is being written; return whether that was at once."""
+        return self._stream.after_writing(call)
+
+    def _go_on_again(self) -> None:
+        open_runs.keep(self)
+        self._companions = begin_all(self._mirrors, self._stream.path)
+
     def _leave_companions(self) -> None:
+        if not self._stream.is_open:
+            open_runs.forget(self)
         if self._companions and not self._stream.is_open:
             companions, self._companions = self._companions, []
             for companion in companions:
@@ -337,6 +463,6 @@ class RunWriter(EventMethods):
     def _log(self, kind: str, **members: Any) -> None:
         unknown = sorted(members.keys() - FIELDS["toy/v1"][kind].keys())
         if unknown:
-            self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"))
+            self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"), kind)
         else:
             self._stream.write({"kind": kind, **members})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
@@ -12,11 +13,13 @@ import msgspec
 
 from toyspec.errors import StreamMissingError, StreamRefusedError
 from toyspec.format.profiles import SEAL_FILE
+from toyspec.format.run_files import rank_of
 from toyspec.format.seals import seal_line
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.sealed_files import TEMPORARY_FILE, digest_in, files_of
-from toyspec.reading.stream_files import STREAM_NAMES, locate_stream
+from toyspec.reading.stream_files import locate_stream
+from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import (
     SYSTEM_CALLS,
     SystemCalls,
@@ -33,9 +36,11 @@ from toyspec.writing.append_file import AppendFile, Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from toyspec.watching import Watch
     from toyspec.writing.settings import OnError
 
 _BLOCK_BYTES = 1 << 18
+_STREAM_OF_A_PROCESS = re.compile(r"events(?:\.rank-[0-9]+)?\.jsonl")
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +59,7 @@ def seal(
     path: str | os.PathLike[str],
     *,
     existing: Literal["refuse", "keep"] = "refuse",
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Watch | None = None,
     calls: SystemCalls = SYSTEM_CALLS,
 ) -> Seal:
     """Write the seal of the run directory *path*, or of the one that the stream *path* is in; return what it covers.
@@ -71,8 +76,16 @@ def seal(
     directory = os.path.dirname(stream) or "."
     if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
         raise FileExistsError(errno.EEXIST, "the run is sealed already", os.path.join(directory, SEAL_FILE))
-    with _held(stream, calls):
+    with contextlib.ExitStack() as held:
+        held.enter_context(_held(stream, calls))
         _demand_complete(stream)
+        unfinished = _unfinished_ranks(directory, os.path.basename(stream))
+        if unfinished:
+            fact = "the run is not complete: this process has not ended; wait for it, or end its log by `toyspec emit`"
+            raise StreamRefusedError(os.path.join(directory, unfinished[0]), "incomplete", fact)
+        for rank in _ranks_beside(stream):
+            held.enter_context(_held(rank, calls))
+            _demand_complete(rank)
         return write_seal(directory, on_progress=on_progress, calls=calls)
 
 
@@ -80,7 +93,7 @@ def write_seal(
     directory: str,
     *,
     known: Mapping[bytes, str] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Watch | None = None,
     calls: SystemCalls = SYSTEM_CALLS,
 ) -> Seal:
     """Write the seal of *directory*, whose stream the caller holds; an earlier seal moves to ``SHA256SUMS.prev``.
@@ -147,6 +160,9 @@ def seal_ended(file: AppendFile, on_error: OnError) -> None:
     If that fails, raise OSError with *on_error* ``"raise"``; else one line on standard error reports it.
     """
     directory, name = os.path.split(file.path)
+    if _unfinished_ranks(directory or ".", name):
+        # Of several processes that write one bundle, the last to end seals it.
+        return
     digest = file.digest
     is_kept = digest is not None and digest.size == file.committed
     known = {os.fsencode(name): digest.hexdigest()} if digest is not None and is_kept else {}
@@ -159,7 +175,7 @@ def seal_ended(file: AppendFile, on_error: OnError) -> None:
 
 
 class _Progress:
-    def __init__(self, total: int, report: Callable[[int, int], None] | None) -> None:
+    def __init__(self, total: int, report: Watch | None) -> None:
         self._done = 0
         self._total = total
         self._report = report
@@ -196,6 +212,27 @@ def _held(stream: str, calls: SystemCalls) -> Iterator[None]:
         yield
     finally:
         file.close()
+
+
+def _ranks_beside(stream: str) -> list[str]:
+    """Return the paths of the streams of the other ranks of the run whose rank 0 wrote *stream*."""
+    directory, name = os.path.split(stream)
+    if rank_of(name) != 0:
+        return []
+    return [os.path.join(directory, other) for other in sorted(os.listdir(directory or ".")) if rank_of(other)]
+
+
+def _unfinished_ranks(directory: str, name: str) -> list[str]:
+    """Return the streams of other processes of the run that are being written, or have no end."""
+    others = [
+        entry for entry in sorted(os.listdir(directory)) if _STREAM_OF_A_PROCESS.fullmatch(entry) and entry != name
+    ]
+    paths = {entry: os.path.join(directory, entry) for entry in others}
+    return [
+        entry
+        for entry, path in paths.items()
+        if is_locked(path) or read(path, mode="salvage").report.state != "complete"
+    ]
 
 
 def _demand_complete(stream: str) -> None:

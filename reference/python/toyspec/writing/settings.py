@@ -40,6 +40,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal: Sealing = "never"
     clock: Clock = SYSTEM_CLOCK
     calls: SystemCalls = SYSTEM_CALLS
+    values: Literal["adapted", "exact"] = "adapted"
+    """Whether what the program logs is adapted to the schema, and NaN named, or written exactly as it is given."""
+    wait_seconds: float | None = None
+    """How long another writer of the stream is waited for, after which StreamRefusedError is raised; None to treat its
+    lock as any other failure."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability), ("seal", Sealing)):
@@ -48,5 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {choices}")
         if not self.sync_seconds >= 0:
             raise ValueError(f"sync_seconds is {self.sync_seconds}; it must not be negative")
+        if self.wait_seconds is not None and not self.wait_seconds >= 0:
+            raise ValueError(f"wait_seconds is {self.wait_seconds}; it must be a number of seconds ≥ 0")
         if type(self.subsample) is not int or self.subsample < 1:
             raise ValueError(f"subsample is {self.subsample!r}; pass an integer N ≥ 1 to write every N-th step")

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from toyspec.places.addresses import is_address, is_nearly_address, parts_of, public
-from toyspec.writing.companion_processes import CompanionProcess
+from toyspec.writing.companions import CompanionOrder
 
 
 class SyncOrder(msgspec.Struct, frozen=True):
@@ -47,12 +47,11 @@ class Sync(msgspec.Struct, frozen=True):
         to = public(self.to) if is_address(self.to) else os.path.abspath(self.to)
         msgspec.structs.force_setattr(self, "to", to)
 
-    def begin(self, stream: str | os.PathLike[str]) -> CompanionProcess:
-        """Start a process that keeps the run of the file *stream* in step, and return what ends it."""
-        order = SyncOrder(os.path.dirname(os.path.abspath(stream)), self)
-        return CompanionProcess(
+    def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
+        """Return the process that keeps the run of the file *stream* in step."""
+        return CompanionOrder(
             "toyspec.sync",
-            msgspec.json.encode(order),
+            msgspec.json.encode(SyncOrder(os.path.dirname(os.path.abspath(stream)), self)),
             wait_seconds=self.wait,
             late=f"{self.to}: the rest of the run is still being sent",
         )

@@ -3,7 +3,8 @@
 module Toyspec
   # Reads one run back. A run without run_end is fine; a damaged stream is not.
   class RunLog
-    # The directory of the run, its run_start, the step events of its latest attempt in every phase, and its last run_end.
+    # The directory of the run, its run_start, the step events of its latest attempt in every phase, and its run_end, nil while
+    # the run goes on.
     attr_reader :dir, :config, :steps, :run_end
 
     # The loss of each step in the run's own phase that has one; nil is a loss that was not finite.
@@ -59,7 +60,7 @@ module Toyspec
       latest, views = Attempts.latest(records), Summary.toy(records)
       @config = records.find { |record| record.kind == "run_start" }&.value
       @steps = latest.select { |record| record.kind == "step" }.map(&:value)
-      @run_end = latest.reverse.find { |record| record.kind == "run_end" }&.value
+      @run_end = Summary.ending(latest)&.value
       @loss_points = Summary.loss_points(Summary.own_steps(latest, views["phase"]))
       @loss_curve = views["loss_curve"]
       @final_loss = views["final_loss"] == Summary::ABSENT ? nil : views["final_loss"]

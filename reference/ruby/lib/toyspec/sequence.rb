@@ -14,9 +14,10 @@ module Toyspec
       @final = {}
     end
 
-    # Demands run_resume next, where the stream has a record.
+    # Demands run_resume next, where the stream has a record; a run may go on after its end.
     def resume
       @resumes = @started
+      @ended = false
     end
 
     # Returns whether a record of any kind may be next.
@@ -44,7 +45,7 @@ module Toyspec
       case record["kind"]
       when "run_start" then @phase = record["phase"] if !@started && record["phase"].is_a?(String)
       when "run_end" then @ended = true
-      when "run_resume" then @bases = record["from_step"].is_a?(Integer) ? { "train" => record["from_step"] } : {}
+      when "run_resume" then note_resume(record["from_step"])
       when "step" then note_step(record)
       end
       @started = true
@@ -54,7 +55,7 @@ module Toyspec
     private
 
     def check_kind(kind)
-      raise RefusedError, "the run has ended" if @ended
+      raise RefusedError, "the run has ended; it goes on with run_resume" if @ended && kind != "run_resume"
       raise RefusedError, "the first record must be a run_start" if !@started && kind != "run_start"
       raise RefusedError, "the run has started" if @started && kind == "run_start"
       raise RefusedError, "the first record after a resumption must be a run_resume" if @resumes && kind != "run_resume"
@@ -65,6 +66,11 @@ module Toyspec
       return unless record["kind"] == "step" && base && step.is_a?(Integer) && step <= base
 
       raise RefusedError, "step #{step} after step #{base}; write run_resume first"
+    end
+
+    def note_resume(from)
+      @ended = false
+      @bases = from.is_a?(Integer) ? { "train" => from } : {}
     end
 
     def note_step(record)

@@ -225,7 +225,7 @@ module Toyspec
     def check_state(report)
       refuse("the stream has no known format") if report.profile.nil?
       refuse("the stream is #{report.profile}") if report.profile != @profile && report.records.positive?
-      refuse("the stream is #{report.state}") if report.state == "damaged" || (report.state == "complete" && toy?)
+      refuse("the stream is #{report.state}") if report.state == "damaged"
     end
 
     def refuse(reason)

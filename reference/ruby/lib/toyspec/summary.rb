@@ -40,13 +40,19 @@ module Toyspec
       phase, latest = Attempts.own_phase(records), Attempts.latest(records)
       steps = own_steps(latest, phase)
       curve = loss_points(steps).map(&:last)
-      ending = latest.reverse.find { |record| record.kind == "run_end" }
+      ending = ending(latest)
       {
         "run_id" => member(records.find { |record| record.kind == "run_start" }, "run_id"), "phase" => phase,
         "steps" => steps.size, "last_step" => last(steps.map { |record| record.value["step"] }),
         "loss_curve" => curve, "final_loss" => final_loss(ending, curve),
         "duration_seconds" => duration(latest), "reason" => member(ending, "reason")
       }
+    end
+
+    # Returns the run_end that counts, nil where the run goes on after it.
+    def ending(records)
+      last = records.reverse.find { |record| %w[run_end run_resume].include?(record.kind) }
+      last if last&.kind == "run_end"
     end
 
     def own_steps(records, phase)

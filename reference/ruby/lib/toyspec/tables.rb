@@ -18,10 +18,10 @@ module Toyspec
           {"name" => "run_id", "required" => true, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"},
           {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
-          {"name" => "host", "required" => false, "types" => ["object"], "title" => "Host", "fields" => [{"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "os", "required" => false, "types" => ["string"]}, {"name" => "arch", "required" => false, "types" => ["string"]}]},
-          {"name" => "backend", "required" => false, "types" => ["object"], "title" => "Backend", "fields" => [{"name" => "kind", "required" => true, "types" => ["string"]}, {"name" => "device", "required" => false, "types" => ["string"]}, {"name" => "compute", "required" => false, "types" => ["string"]}]},
+          {"name" => "host", "required" => false, "types" => ["object"], "title" => "Host", "fields" => [{"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "os", "required" => false, "types" => ["string"]}, {"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "cpus", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "memory_bytes", "required" => false, "types" => ["integer"], "minimum" => 0}]},
+          {"name" => "backend", "required" => false, "types" => ["object"], "title" => "Backend", "fields" => [{"name" => "kind", "required" => true, "types" => ["string"]}, {"name" => "device", "required" => false, "types" => ["string"]}, {"name" => "compute", "required" => false, "types" => ["string"]}, {"name" => "count", "required" => false, "types" => ["integer"], "minimum" => 0}]},
           {"name" => "git", "required" => false, "types" => ["object"], "title" => "Git", "fields" => [{"name" => "sha", "required" => true, "types" => ["string"]}, {"name" => "branch", "required" => false, "types" => ["string"]}, {"name" => "dirty", "required" => false, "types" => ["boolean"]}, {"name" => "remote", "required" => false, "types" => ["string"]}]},
-          {"name" => "model", "required" => false, "types" => ["object"], "title" => "Model", "fields" => [{"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "vocab", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_model", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_layers", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_heads", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_kv", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_head", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_ff", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "rope_base", "required" => false, "types" => ["number", "null"]}, {"name" => "weight_type", "required" => false, "types" => ["string"], "enum" => ["f32", "f16", "bf16"]}, {"name" => "is_moe", "required" => false, "types" => ["boolean"]}, {"name" => "n_experts", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_experts_used", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "swa_window", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "image_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "patch_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "num_classes", "required" => false, "types" => ["integer"], "minimum" => 0}]},
+          {"name" => "model", "required" => false, "types" => ["object"], "title" => "Model", "fields" => [{"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "vocab", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_model", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_layers", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_heads", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_kv", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_head", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_ff", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "rope_base", "required" => false, "types" => ["number", "null"]}, {"name" => "weight_type", "required" => false, "types" => ["string"], "enum" => ["f32", "f16", "bf16"]}, {"name" => "is_moe", "required" => false, "types" => ["boolean"]}, {"name" => "n_experts", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_experts_used", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "swa_window", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "image_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "patch_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "num_classes", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "shape", "required" => false, "types" => ["string"]}]},
           {"name" => "config", "required" => false, "types" => ["object"], "values" => nil},
           {"name" => "compare_to", "required" => false, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"},
           {"name" => "name", "required" => false, "types" => ["string"]},
@@ -29,7 +29,14 @@ module Toyspec
           {"name" => "tags", "required" => false, "types" => ["array"], "items" => {"types" => ["string"]}},
           {"name" => "notes", "required" => false, "types" => ["string"]},
           {"name" => "argv", "required" => false, "types" => ["array"], "items" => {"types" => ["string"]}},
-          {"name" => "packages", "required" => false, "types" => ["object"], "values" => nil}
+          {"name" => "packages", "required" => false, "types" => ["object"], "values" => nil},
+          {"name" => "rank", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "world_size", "required" => false, "types" => ["integer"], "minimum" => 1},
+          {"name" => "parent", "required" => false, "types" => ["object"], "title" => "Parent", "fields" => [{"name" => "run_id", "required" => true, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"}, {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "path", "required" => false, "types" => ["string"]}]},
+          {"name" => "data", "required" => false, "types" => ["array"], "items" => {"types" => ["object"], "title" => "Dataset", "fields" => [{"name" => "name", "required" => true, "types" => ["string"]}, {"name" => "uri", "required" => false, "types" => ["string"]}, {"name" => "version", "required" => false, "types" => ["string"]}, {"name" => "sha256", "required" => false, "types" => ["string"]}, {"name" => "rows", "required" => false, "types" => ["integer"], "minimum" => 0}]}},
+          {"name" => "cost", "required" => false, "types" => ["object"], "title" => "Cost", "fields" => [{"name" => "total_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "active_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "flops_per_token", "required" => false, "types" => ["number", "null"]}]},
+          {"name" => "franken", "required" => false, "types" => ["object"], "values" => nil},
+          {"name" => "franken_moe", "required" => false, "types" => ["object"], "values" => nil}
         ],
         "step" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "step"},
@@ -45,7 +52,9 @@ module Toyspec
           {"name" => "wall_us", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "token_id", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "logprob", "required" => false, "types" => ["number", "null"]},
-          {"name" => "extra", "required" => false, "types" => ["object"], "values" => {"types" => ["number", "null"]}}
+          {"name" => "extra", "required" => false, "types" => ["object"], "values" => {"types" => ["number", "null"]}},
+          {"name" => "mtp_loss", "required" => false, "types" => ["number", "null"]},
+          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}}
         ],
         "tap" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "tap"},
@@ -113,7 +122,15 @@ module Toyspec
           {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "prompt", "required" => true, "types" => ["string"]},
-          {"name" => "text", "required" => true, "types" => ["string"]}
+          {"name" => "text", "required" => true, "types" => ["string"]},
+          {"name" => "id", "required" => false, "types" => ["string"]},
+          {"name" => "group", "required" => false, "types" => ["string"]},
+          {"name" => "messages", "required" => false, "types" => ["array"], "items" => {"types" => ["object"], "title" => "Message", "fields" => [{"name" => "role", "required" => true, "types" => ["string"]}, {"name" => "content", "required" => true, "types" => ["string"]}]}},
+          {"name" => "reward", "required" => false, "types" => ["number", "null"]},
+          {"name" => "rewards", "required" => false, "types" => ["object"], "values" => {"types" => ["number", "null"]}},
+          {"name" => "advantage", "required" => false, "types" => ["number", "null"]},
+          {"name" => "tokens", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "truncated", "required" => false, "types" => ["boolean"]}
         ],
         "eval" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "eval"},
@@ -124,7 +141,8 @@ module Toyspec
           {"name" => "loss", "required" => false, "types" => ["number", "null"]},
           {"name" => "ppl", "required" => false, "types" => ["number", "null"]},
           {"name" => "samples", "required" => false, "types" => ["integer"], "minimum" => 0},
-          {"name" => "extra", "required" => false, "types" => ["object"], "values" => nil}
+          {"name" => "extra", "required" => false, "types" => ["object"], "values" => nil},
+          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}}
         ],
         "compare" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "compare"},
@@ -155,7 +173,11 @@ module Toyspec
           {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
           {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
-          {"name" => "text", "required" => true, "types" => ["string"]}
+          {"name" => "text", "required" => true, "types" => ["string"]},
+          {"name" => "topic", "required" => false, "types" => ["string"]},
+          {"name" => "by", "required" => false, "types" => ["object"], "title" => "Author", "fields" => [{"name" => "kind", "required" => true, "types" => ["string"], "enum" => ["human", "agent", "program"]}, {"name" => "name", "required" => false, "types" => ["string"]}]},
+          {"name" => "left_out", "required" => false, "types" => ["object"], "values" => {"types" => ["integer"], "minimum" => 0}},
+          {"name" => "dropped", "required" => false, "types" => ["object"], "values" => {"types" => ["integer"], "minimum" => 0}}
         ],
         "run_end" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "run_end"},
@@ -168,7 +190,11 @@ module Toyspec
           {"name" => "final_loss", "required" => false, "types" => ["number", "null"]},
           {"name" => "exit_code", "required" => false, "types" => ["integer"], "minimum" => 0, "maximum" => 255},
           {"name" => "error", "required" => false, "types" => ["string"]},
-          {"name" => "quality_gate", "required" => false, "types" => ["object"], "title" => "QualityGate", "fields" => [{"name" => "passed", "required" => false, "types" => ["boolean"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "metric", "required" => false, "types" => ["string"]}, {"name" => "value", "required" => false, "types" => ["number", "null"]}, {"name" => "threshold", "required" => false, "types" => ["number"]}, {"name" => "status", "required" => false, "types" => ["string"]}]}
+          {"name" => "quality_gate", "required" => false, "types" => ["object"], "title" => "QualityGate", "fields" => [{"name" => "passed", "required" => false, "types" => ["boolean"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "metric", "required" => false, "types" => ["string"]}, {"name" => "value", "required" => false, "types" => ["number", "null"]}, {"name" => "threshold", "required" => false, "types" => ["number"]}, {"name" => "status", "required" => false, "types" => ["string"]}]},
+          {"name" => "final_mtp_loss", "required" => false, "types" => ["number", "null"]},
+          {"name" => "mtp_sig", "required" => false, "types" => ["number", "null"]},
+          {"name" => "stats", "required" => false, "types" => ["object"], "title" => "Stats", "fields" => [{"name" => "requests", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "tokens_out", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "errors", "required" => false, "types" => ["integer"], "minimum" => 0}]},
+          {"name" => "energy_joules", "required" => false, "types" => ["number", "null"], "minimum" => 0}
         ],
         "run_resume" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "run_resume"},
@@ -177,7 +203,9 @@ module Toyspec
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "from_step", "required" => true, "types" => ["integer"], "minimum" => 0},
           {"name" => "resumed_at", "required" => false, "types" => ["string"], "format" => "date-time"},
-          {"name" => "reason", "required" => false, "types" => ["string"]}
+          {"name" => "reason", "required" => false, "types" => ["string"]},
+          {"name" => "config", "required" => false, "types" => ["object"], "values" => nil},
+          {"name" => "world_size", "required" => false, "types" => ["integer"], "minimum" => 1}
         ],
         "system" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "system"},
@@ -195,7 +223,9 @@ module Toyspec
           {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
           {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "epoch", "required" => false, "types" => ["number", "null"], "minimum" => 0},
-          {"name" => "values", "required" => true, "types" => ["object"], "values" => {"types" => ["number", "null"]}}
+          {"name" => "values", "required" => true, "types" => ["object"], "values" => {"types" => ["number", "null"]}},
+          {"name" => "texts", "required" => false, "types" => ["object"], "values" => {"types" => ["string"]}},
+          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}}
         ],
         "define" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "define"},
@@ -217,6 +247,85 @@ module Toyspec
           {"name" => "size_bytes", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "sha256", "required" => false, "types" => ["string"]},
           {"name" => "media_type", "required" => false, "types" => ["string"]}
+        ],
+        "media" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "media"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "name", "required" => true, "types" => ["string"]},
+          {"name" => "media_type", "required" => true, "types" => ["string"]},
+          {"name" => "sha256", "required" => true, "types" => ["string"]},
+          {"name" => "index", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "caption", "required" => false, "types" => ["string"]},
+          {"name" => "size_bytes", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "width", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "height", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "seconds", "required" => false, "types" => ["number", "null"], "minimum" => 0}
+        ],
+        "histogram" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "histogram"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "name", "required" => true, "types" => ["string"]},
+          {"name" => "edges", "required" => true, "types" => ["array"], "items" => {"types" => ["number"]}},
+          {"name" => "counts", "required" => true, "types" => ["array"], "items" => {"types" => ["number"], "minimum" => 0}}
+        ],
+        "alert" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "alert"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "rule", "required" => true, "types" => ["string"]},
+          {"name" => "level", "required" => true, "types" => ["string"], "enum" => ["info", "warning", "error"]},
+          {"name" => "text", "required" => true, "types" => ["string"]},
+          {"name" => "metric", "required" => false, "types" => ["string"]},
+          {"name" => "value", "required" => false, "types" => ["number", "null"]},
+          {"name" => "threshold", "required" => false, "types" => ["number"]},
+          {"name" => "rank", "required" => false, "types" => ["integer"], "minimum" => 0}
+        ],
+        "reference" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "reference"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "uri", "required" => true, "types" => ["string"]},
+          {"name" => "role", "required" => false, "types" => ["string"]},
+          {"name" => "size_bytes", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "sha256", "required" => false, "types" => ["string"]}
+        ],
+        "align" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "align"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => true, "types" => ["integer"], "minimum" => 0},
+          {"name" => "li", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "wi", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "w", "required" => false, "types" => ["string"]},
+          {"name" => "wname", "required" => false, "types" => ["string"]},
+          {"name" => "cos", "required" => true, "types" => ["number", "null"], "minimum" => -1.001, "maximum" => 1.001},
+          {"name" => "dfa_norm", "required" => false, "types" => ["number", "null"]},
+          {"name" => "bp_norm", "required" => false, "types" => ["number", "null"]}
+        ],
+        "mask" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "mask"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => true, "types" => ["integer"], "minimum" => 0},
+          {"name" => "li", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "wi", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "density", "required" => true, "types" => ["number", "null"], "minimum" => 0, "maximum" => 1}
+        ],
+        "route" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "route"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => true, "types" => ["integer"], "minimum" => 0},
+          {"name" => "li", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "shares", "required" => true, "types" => ["array"], "items" => {"types" => ["number", "null"]}},
+          {"name" => "g0_mean", "required" => false, "types" => ["number", "null"]},
+          {"name" => "aux", "required" => false, "types" => ["number", "null"]}
         ]
       }
     },

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::check::rules::rank_of;
 use crate::reader::stream_names;
 
 /// What is found at or below a path.
@@ -19,6 +20,8 @@ pub enum Found {
 
 /// Returns the stream at a path, or every stream in the directory and below it, in the order of their names.
 ///
+/// The streams of the other ranks of a run come after that of rank 0, in the order of their numbers.
+///
 /// Symbolic links to directories are followed only where they are named; below a directory only regular files are
 /// streams. A directory that cannot be listed does not stop the rest.
 pub fn find_streams(path: &Path) -> Vec<Found> {
@@ -32,7 +35,7 @@ pub fn find_streams(path: &Path) -> Vec<Found> {
     while let Some(directory) = pending.pop() {
         match listed(&directory) {
             Ok(entries) => {
-                found.extend(entries.iter().filter(|path| is_stream(path)).cloned().map(Found::Stream));
+                found.extend(streams_in(&entries).into_iter().map(Found::Stream));
                 pending.extend(entries.into_iter().filter(|path| is_directory(path)).rev());
             }
             Err(error) => found.push(Found::Failure(directory, error)),
@@ -48,6 +51,30 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
+}
+
+/// Returns the streams among what is in a directory.
+fn streams_in(entries: &[PathBuf]) -> Vec<PathBuf> {
+    let mut streams = Vec::new();
+    for path in entries.iter().filter(|path| is_stream(path)) {
+        streams.push(path.clone());
+        if rank_at(path) == Some(0) {
+            streams.extend(other_ranks(entries));
+        }
+    }
+    streams
+}
+
+/// Returns the streams of ranks from 1 on, in the order of their numbers.
+fn other_ranks(entries: &[PathBuf]) -> Vec<PathBuf> {
+    let ranks = entries.iter().filter_map(|path| Some((rank_at(path)?, path)));
+    let mut others: Vec<(u64, &PathBuf)> = ranks.filter(|(rank, path)| *rank > 0 && path.is_file()).collect();
+    others.sort();
+    others.into_iter().map(|(_, path)| path.clone()).collect()
+}
+
+fn rank_at(path: &Path) -> Option<u64> {
+    rank_of(&path.file_name()?.to_string_lossy())
 }
 
 fn is_stream(path: &Path) -> bool {

@@ -33,7 +33,13 @@ impl Roles {
                 | StreamRule::Once { kind, .. }
                 | StreamRule::Last { kind, .. }
                 | StreamRule::Present { kind, .. }
-                | StreamRule::Requires { kind, .. } => roles.awaited.push(kind),
+                | StreamRule::Requires { kind, .. }
+                | StreamRule::LessThan { kind, .. }
+                | StreamRule::Differs { kind, .. }
+                | StreamRule::Inside { kind, .. }
+                | StreamRule::RankOfFile { kind, .. }
+                | StreamRule::SameRun { kind, .. }
+                | StreamRule::Filed { kind, .. } => roles.awaited.push(kind),
                 StreamRule::Nested { enter, exit, closed_by, .. } => roles.awaited.extend([enter, exit, closed_by]),
                 StreamRule::Monotone { field, repeats: true, .. } => roles.fields.push((field, Role::Clock)),
                 StreamRule::Monotone { field, repeats: false, .. } => roles.fields.push((field, Role::Count)),

@@ -1,6 +1,7 @@
 //! The rules that hold between lines, made from the generated tables: see spec/stream.md.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use crate::check::collect::{Identities, Identity};
 use crate::check::hits::{Count, Hits, Scalar, Seen};
@@ -8,7 +9,8 @@ use crate::escape::shortened;
 use crate::messages;
 use crate::phrases::plain_number;
 use crate::schema::{PhaseTable, StreamRule};
-use crate::tables::{Rule, MAX_OPEN_REGIONS};
+use crate::reader::{Mode, Options, Reader};
+use crate::tables::{Rule, MAX_OPEN_REGIONS, MEDIA_EXTENSIONS, OTHER_MEDIA_EXTENSION};
 use crate::tape::{push_token, Kind};
 use crate::Profile;
 
@@ -29,10 +31,19 @@ pub(crate) enum Memory {
     Nothing,
 }
 
+/// Where a stream is: the directory of its run, and the rank that its name implies.
+#[derive(Clone, Debug)]
+pub(crate) struct RunPlace {
+    pub directory: PathBuf,
+    pub rank: u64,
+}
+
 /// What the first record of a kind says for the whole stream, and whether a gap came before.
 #[derive(Default)]
 pub(crate) struct Facts {
     pub gap_seen: bool,
+    /// Where the stream is; None where it is not in a bundle.
+    pub place: Option<RunPlace>,
     /// The phase of records that name none.
     pub phase: Option<String>,
     /// Whether the record that rules refer to was seen, whether steps are left out by intent, whether it has what is
@@ -47,6 +58,8 @@ pub(crate) struct StreamRules {
     pub profile: Profile,
     pub facts: Facts,
     pub memories: Vec<Memory>,
+    /// Whether the run has ended, and has not gone on.
+    ended: bool,
     identities: Identities,
     /// The rules whose findings are only counted from now on, with the number that was not yet collected.
     counted: Vec<(Rule, u64)>,
@@ -63,13 +76,20 @@ impl StreamRules {
             StreamRule::Sequence { .. } => Memory::Bases(Vec::new()),
             StreamRule::SameAsLast { .. } => Memory::Other(None, false),
             StreamRule::Nested { .. } => Memory::Open(Some(Vec::new())),
-            StreamRule::Requires { .. } => Memory::Nothing,
+            StreamRule::Requires { .. }
+            | StreamRule::LessThan { .. }
+            | StreamRule::Differs { .. }
+            | StreamRule::Inside { .. }
+            | StreamRule::RankOfFile { .. }
+            | StreamRule::SameRun { .. }
+            | StreamRule::Filed { .. } => Memory::Nothing,
         };
         let memories = profile.table().rules.iter().map(memory).collect();
         StreamRules {
             profile,
             facts: Facts::default(),
             memories,
+            ended: false,
             identities: Identities::default(),
             counted: Vec::new(),
         }
@@ -78,6 +98,10 @@ impl StreamRules {
     /// Adds what is wrong at a record.
     pub fn observe(&mut self, seen: &Seen, hits: &mut Hits) {
         let table = self.profile.table();
+        if self.ended && table.reopened_by.is_some_and(|kind| seen.is(kind)) {
+            self.reopen();
+        }
+        self.ended |= table.last.is_some_and(|kind| seen.is(kind));
         let facts = &self.facts;
         let phase = phase_of(seen, table.phase.as_ref(), facts);
         for (rule, memory) in table.rules.iter().zip(&mut self.memories) {
@@ -88,6 +112,18 @@ impl StreamRules {
                 }
                 (StreamRule::Nested { .. }, Memory::Open(open)) => nested(rule, open, seen, &self.identities, hits),
                 (StreamRule::Requires { .. }, _) => requires(rule, seen, facts, hits),
+                (
+                    StreamRule::LessThan { kind, .. }
+                    | StreamRule::Differs { kind, .. }
+                    | StreamRule::Inside { kind, .. },
+                    _,
+                ) if seen.is(kind) => alone(rule, seen, hits),
+                (
+                    StreamRule::RankOfFile { kind, .. }
+                    | StreamRule::SameRun { kind, .. }
+                    | StreamRule::Filed { kind, .. },
+                    _,
+                ) if seen.is(kind) => in_bundle(rule, seen, facts, hits),
                 (_, memory) => order(rule, memory, seen, facts, hits),
             }
         }
@@ -117,6 +153,20 @@ impl StreamRules {
     pub fn collect(&mut self) -> impl Iterator<Item = (Rule, u64)> + '_ {
         let taken = self.counted.iter_mut().map(|(rule, times)| (*rule, std::mem::take(times)));
         taken.filter(|(_, times)| *times > 0)
+    }
+
+    /// Lets the run go on after its end: what its end has closed is open again.
+    fn reopen(&mut self) {
+        self.ended = false;
+        for (rule, memory) in self.profile.table().rules.iter().zip(&mut self.memories) {
+            match (rule, memory) {
+                (StreamRule::Last { .. }, Memory::Line(line)) => *line = 0,
+                (StreamRule::Present { .. }, Memory::Done(found)) => *found = false,
+                (StreamRule::SameAsLast { .. }, Memory::Other(_, done)) => *done = false,
+                (StreamRule::Nested { .. }, Memory::Open(open)) => *open = Some(Vec::new()),
+                _ => {}
+            }
+        }
     }
 
     /// Takes note of an unreadable line.
@@ -337,6 +387,107 @@ fn nested(
     } else {
         regions.push((identity, shown, seen.line));
     }
+}
+
+/// The rules that relate fields of one record.
+fn alone(rule: &StreamRule, seen: &Seen, hits: &mut Hits) {
+    match rule {
+        StreamRule::LessThan { rule, field, than, .. } => {
+            let (Some(value), Some(bound)) = (seen.field(field), seen.field(than)) else { return };
+            let (number, limit) = (Count::of(value), Count::of(bound));
+            if number >= limit {
+                let shown = |count: &Count| shortened(&count.text());
+                hits.at(*rule, field, value, || messages::not_less(field, shown(&number), shown(&limit), than));
+            }
+        }
+        StreamRule::Differs { rule, field, pointer, .. } => {
+            let (Some(own), Some(value)) = (seen.text(field), seen.at(pointer)) else { return };
+            if value.kind() == Kind::String && value.string() == own {
+                hits.add(*rule, Some(value.at()), || {
+                    (pointer.to_string(), messages::names_itself(shortened(&own), field))
+                });
+            }
+        }
+        StreamRule::Inside { rule, field, .. } => {
+            let (Some(path), Some(value)) = (seen.text(field), seen.field(field)) else { return };
+            if leaves(&path) {
+                hits.at(*rule, field, value, || messages::leaves_bundle(field, shortened(&path)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The rules that relate a record to the files around the stream.
+fn in_bundle(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {
+    let Some(RunPlace { directory, rank }) = &facts.place else { return };
+    match rule {
+        StreamRule::RankOfFile { rule, field, .. } => {
+            let Some(value) = seen.field(field) else { return };
+            let found = Count::of(value).text();
+            if found != rank.to_string() {
+                hits.at(*rule, field, value, || messages::other_rank(field, shortened(&found), rank));
+            }
+        }
+        StreamRule::SameRun { rule, kind, field } if *rank > 0 => {
+            let (Some(own), Some(value)) = (seen.text(field), seen.field(field)) else { return };
+            let name = Profile::Toy.file();
+            if let Some(first) = first_text(&directory.join(name), kind, field).filter(|first| *first != own) {
+                hits.at(*rule, field, value, || {
+                    messages::other_run(field, shortened(&own), shortened(&first), name)
+                });
+            }
+        }
+        StreamRule::Filed { rule, hash, media_type, .. } => {
+            let (Some(sha256), Some(kind), Some(value)) = (seen.text(hash), seen.text(media_type), seen.field(hash))
+            else {
+                return;
+            };
+            let Some(path) = media_file(&sha256, &kind) else { return };
+            let is_folder = directory.join("media").symlink_metadata().is_ok_and(|found| found.is_dir());
+            let is_there = is_folder && directory.join(&path).symlink_metadata().is_ok_and(|found| found.is_file());
+            if !is_there {
+                hits.at(*rule, hash, value, || messages::media_missing(&path));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns a text of the first record of a stream; None unless that is of the kind.
+fn first_text(path: &Path, kind: &str, field: &str) -> Option<String> {
+    let options = Options { mode: Mode::Salvage, ..Options::default() };
+    let record = Reader::open(path, options).ok()?.next()?.ok()?;
+    let is_kind = record.kind.as_deref() == Some(kind);
+    record.value.get(field).filter(|_| is_kind)?.as_str().map(String::from)
+}
+
+/// Returns the path of a media file from the bundle; None unless the hash has 64 lower-case digits.
+fn media_file(sha256: &str, media_type: &str) -> Option<String> {
+    if sha256.len() != 64 || !sha256.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let name = media_type.split(';').next().unwrap_or_default().trim_matches([' ', '\t']).to_lowercase();
+    let known = MEDIA_EXTENSIONS.iter().find(|(known, _)| *known == name);
+    Some(format!("media/{sha256}.{}", known.map_or(OTHER_MEDIA_EXTENSION, |(_, extension)| extension)))
+}
+
+/// Returns the rank whose stream a file name is; None for a name of another form.
+pub(crate) fn rank_of(name: &str) -> Option<u64> {
+    if name == Profile::Toy.file() {
+        return Some(0);
+    }
+    let digits = name.strip_prefix("events.rank-")?.strip_suffix(".jsonl")?;
+    let is_plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    (is_plain && !digits.starts_with('0')).then(|| digits.parse().ok()).flatten()
+}
+
+/// Returns whether a path is absolute or has the part `..`, on POSIX systems or on Windows.
+fn leaves(path: &str) -> bool {
+    let mut first = path.chars();
+    let has_drive = first.next().is_some_and(|letter| letter.is_ascii_alphabetic()) && first.next() == Some(':');
+    let is_separator = |letter: char| letter == '/' || letter == '\\';
+    path.starts_with(is_separator) || has_drive || path.split(is_separator).any(|part| part == "..")
 }
 
 fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {

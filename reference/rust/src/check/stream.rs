@@ -8,7 +8,7 @@ use crate::check::collect::{Collector, Extra, Place};
 use crate::check::fast::{Fast, Premise, Proof, Taken};
 use crate::check::foreign::Foreign;
 use crate::check::hits::{Hit, Hits, Seen};
-use crate::check::rules::StreamRules;
+use crate::check::rules::{rank_of, RunPlace, StreamRules};
 use crate::check::{CheckOptions, FileReport, Finding};
 use crate::escape::shortened;
 use crate::line_validation::{LineValidator, Problem, Status};
@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     last_kind: LastKind,
     /// Name of the directory that the first run_id is compared with; None once it was.
     directory: Option<String>,
+    /// Where the stream is; None where it is not in a bundle.
+    place: Option<RunPlace>,
     /// Line, offset, byte, text and message of a run_id that is not the directory's name.
     mismatch: Option<(u64, u64, usize, Vec<u8>, String)>,
 }
@@ -81,6 +83,17 @@ impl StreamChecker {
 
     /// Returns a checker of the stream at a path, and of the files beside it that belong to its bundle.
     pub fn at(path: &Path, options: CheckOptions) -> StreamChecker {
+        let mut checker = StreamChecker::beside(path, options);
+        let rank = path.file_name().and_then(|name| rank_of(&name.to_string_lossy()));
+        let directory = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_path_buf()));
+        checker.inner.place = directory.zip(rank).map(|(directory, rank)| RunPlace { directory, rank });
+        if let Some(rules) = &mut checker.inner.rules {
+            rules.facts.place = checker.inner.place.clone();
+        }
+        checker
+    }
+
+    fn beside(path: &Path, options: CheckOptions) -> StreamChecker {
         let mut hints = Hints::of_name(&path.to_string_lossy());
         if hints.name != StreamName::Events {
             return StreamChecker::new(options, Hints::of_path(path), Bundle::default());
@@ -114,6 +127,7 @@ impl StreamChecker {
             last: Place::line(1, 0),
             last_kind: LastKind::Other,
             directory: bundle.directory.clone(),
+            place: None,
             mismatch: None,
         };
         StreamChecker { splitter: Splitter::new(limit), inner, head: Vec::new(), bundle, taken: 0 }
@@ -378,6 +392,7 @@ impl Inner {
 
     fn follow(&mut self, profile: Profile) {
         let mut rules = StreamRules::new(profile);
+        rules.facts.place = self.place.clone();
         if self.gaps > 0 {
             rules.gap();
         }

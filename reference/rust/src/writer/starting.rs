@@ -83,7 +83,7 @@ impl Writer {
             }
             _ => {}
         }
-        if report.state == State::Damaged || report.state == State::Complete && self.profile == Profile::Toy {
+        if report.state == State::Damaged {
             return Err(WriteError::State(self.path.clone(), report.state));
         }
         Ok(())

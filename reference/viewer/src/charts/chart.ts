@@ -1,23 +1,25 @@
 /** One chart: a metric of the shown runs over each other. */
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
-import type { Run } from "../protocol.js";
+import { curveOf } from "../frames.js";
+import type { Axis, Frame, Run } from "../protocol.js";
 import { show } from "../run/raw-line.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
-import { draw, drawCursor, type Manner } from "./drawing.js";
+import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
 import { differences, envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
+import { type Anomaly, anomaliesOf } from "./anomalies.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { type Box, drawn, type Flag, hasPositive, nearest, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
 import { colours } from "./theme.js";
 import { placeText } from "./ticks.js";
-import { Tooltip } from "./tooltip.js";
+import { anomalyText, Tooltip } from "./tooltip.js";
 
 /** What charts have in common. */
 export interface Setting {
@@ -38,13 +40,27 @@ const ARRIVAL_MS = 120;
 const PAUSES = 10;
 /** A range is asked for after it has stayed the same for so long, in ms. */
 const PAUSE_MS = 90;
+/** Pixels within which a mark is pointed at. */
+const NEAR = 8;
 /** The table for screen readers follows the picture after a pause, in ms. */
 const DESCRIBE_MS = 250;
-const MARGIN = { left: 58, right: 14, top: 8, bottom: 26 };
+/** Buckets that a server keeps of a curve. */
+const MOST_KEPT = 2048;
+const MARGIN = { left: 58, right: 14, top: 8, bottom: 36 };
+
+/** A single point of a curve. */
+export interface Point {
+  place: number;
+  value: number;
+  nan: number;
+}
 
 export class Chart {
   readonly element: HTMLElement;
   plot: Plot | null = null;
+  private heights: readonly [number, number] | null = null;
+  /** What is marked under the pointer. */
+  anomaly: Anomaly | null = null;
   isSeen = false;
   private readonly canvas = html("canvas", { class: "chart-canvas", "aria-hidden": "true" });
   private readonly overlay = html("canvas", { class: "chart-overlay", tabindex: 0, role: "img" });
@@ -69,7 +85,7 @@ export class Chart {
   constructor(
     readonly metric: string,
     private readonly setting: Setting,
-    isLarge = false,
+    readonly isLarge = false,
   ) {
     const { store } = setting;
     this.curves = new Curves(metric, store.backend, setting.queue, {
@@ -79,11 +95,12 @@ export class Chart {
         this.repaintSoon(this.lastPaint + ARRIVAL_MS);
       },
     });
+    this.overlay.setAttribute("aria-label", `${plain(metric)}, not drawn yet.`);
     const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Close, back to all charts" : `Enlarge ${plain(metric)}` }, () =>
       store.update({ focus: isLarge ? "" : metric }),
     );
     const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
-    this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, isLarge && this.line, this.table);
+    this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.line, this.table);
     if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve to see its line of the log."));
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
@@ -98,7 +115,14 @@ export class Chart {
   }
 
   zoom(range: readonly [number, number] | null): void {
+    if (range === null && this.heights) this.zoomValues(null);
     this.setting.store.update({ zoom: range }, { isSmall: true });
+  }
+
+  /** Shows a range of the axis y; null for all values. It is of this chart alone: metrics have no common range. */
+  zoomValues(range: readonly [number, number] | null): void {
+    this.heights = range;
+    this.update();
   }
 
   /** The whole range of x, however close the chart looks. */
@@ -107,26 +131,81 @@ export class Chart {
   }
 
   manner(): Manner {
-    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run };
+    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run, ratio: this.size.ratio, isColoured: this.setting.store.colouring !== null };
   }
 
   /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
   async choose(run: string, place: number): Promise<void> {
     const { backend } = this.setting.store;
-    const series = this.plot?.series.find((each) => each.run.id === run);
-    if (!series || isGroup(series.run) || !this.line.isConnected || backend.kind === "embedded") return;
+    const series = [...(this.plot?.series ?? []), ...(this.plot?.background ?? [])].find((each) => each.run.id === run);
+    if (!series || isGroup(series.run) || backend.kind === "embedded") return;
     const text = html("pre", { class: "raw", tabindex: 0 });
     fill(this.line, text);
     try {
       const point = await backend.point({ run, metric: this.metric, axis: series.curve.axis, at: place - series.shift });
       if (!point) fill(text, "The log has no line for this point.");
       else {
-        fill(this.line, html("p", { class: "count" }, `${plain(series.run.name)}, ${plain(point.file)}, line ${grouped(point.line)}`), text);
+        const link = html("a", { href: `#run/${encodeURIComponent(run)}` }, plain(series.run.name));
+        fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(point.place + series.shift, this.state.x)} · ${plain(point.file)}, line ${grouped(point.line)}`), text);
         await show(this.setting.store, { run, ...point }, text);
       }
     } catch (error) {
       fill(text, (error as Error).message);
     }
+  }
+
+  /** Returns what is marked at a point: in the strip below, or a spike in the chart. */
+  anomalyAt(x: number, y: number): Anomaly | null {
+    const { plot } = this;
+    if (!plot) return null;
+    const { box } = plot;
+    const across = placer(plot.x, box.left, box.width);
+    const down = placer(plot.y, box.top + box.height, -box.height);
+    const isInStrip = y > box.top + box.height && y <= box.top + box.height + STRIP.top + STRIP.height + 2;
+    let [found, least]: [Anomaly | null, number] = [null, NEAR];
+    for (const series of [...plot.background, ...plot.series]) {
+      if (isGroup(series.run)) continue;
+      for (const anomaly of anomaliesOf(series, plot.x, plot.y.isLog)) {
+        const { from, to, value } = anomaly;
+        const beside = Math.max(0, across(from) - x, x - across(to));
+        const above = isInStrip ? 0 : value === null ? Infinity : Math.abs(down(value) - y);
+        const distance = Math.hypot(beside, above);
+        if (distance < least) [found, least] = [anomaly, distance];
+      }
+    }
+    return found;
+  }
+
+  /** Shows the line of the log of what is marked: first the points of its bucket are asked for. */
+  async chooseAnomaly({ series, from, to, value, kind }: Anomaly): Promise<void> {
+    const { backend } = this.setting.store;
+    const { run, shift, curve } = series;
+    let place = to;
+    if (backend.kind === "embedded") {
+      fill(this.line, html("p", { class: "count" }, `${plain(run.name)}: ${anomalyText({ series, from, to, value, kind }, this.state.x)}`));
+      return;
+    }
+    if (from < to && (kind === "spike" || kind === "not finite")) {
+      const take = (frame: Frame) => {
+        const finer = frame.header.attempt === "latest" ? curveOf(frame, curve.axis) : null;
+        const at = finer === null ? -1 : kind === "spike" ? [...finer.max.keys()].findIndex((each) => finer.max[each] === value || finer.min[each] === value) : finer.nan.findIndex((count) => count > 0);
+        if (at >= 0) place = finer!.place[at]! + shift;
+      };
+      const range = { from: from - shift, to: to - shift };
+      await backend.curves({ metric: this.metric, runs: [run.id], axis: curve.axis, buckets: MOST_KEPT, ...range }, take, new AbortController().signal).catch(() => undefined);
+    }
+    await this.choose(run.id, place);
+  }
+
+  /** Returns the single points of a run in a range; null where the back end has only buckets. */
+  async pointsOf(run: string, axis: Axis, range: { from: number; to: number }): Promise<Point[] | null> {
+    let found: Point[] | null = null;
+    const take = (frame: Frame) => {
+      const curve = frame.header.attempt === "latest" ? curveOf(frame, axis) : null;
+      if (curve?.header.level === 1) found = [...curve.place.keys()].map((at) => ({ place: curve.place[at]!, value: curve.last[at]!, nan: curve.nan[at]! }));
+    };
+    await this.setting.store.backend.curves({ metric: this.metric, runs: [run], axis, buckets: 2 * MOST_KEPT, ...range }, take, new AbortController().signal);
+    return found;
   }
 
   /** Shows or hides: a chart that is not seen gets no curves. */
@@ -175,7 +254,7 @@ export class Chart {
     const dots = this.dots(cursor);
     const isOwn = cursor.metric === this.metric;
     drawCursor(pen, this.plot, this.manner(), { place: cursor.place, dots: isOwn || this.plot.series.length <= 12 ? dots : [] });
-    if (isOwn) this.tooltip.show({ plot: this.plot, axis: this.state.x, cursor, dots, hovered: this.pointing.run });
+    if (isOwn) this.tooltip.show({ plot: this.plot, axis: this.state.x, cursor, dots, hovered: this.pointing.run, anomaly: this.anomaly });
     else this.tooltip.hide();
   }
 
@@ -206,8 +285,9 @@ export class Chart {
     const { zoom } = this.state;
     this.wantedRange = String(zoom);
     const { runs } = this;
-    const share = runs.length <= 10 ? 1 : runs.length <= 100 ? 0.5 : 0.25;
-    const buckets = Math.max(64, Math.round((this.size.width - MARGIN.left) * share));
+    // A bucket is at most two pixels wide. More than are kept for each curve are read from the logs, which takes long for many runs.
+    const pixels = Math.max(64, Math.round(this.size.width - MARGIN.left));
+    const buckets = runs.length <= 10 ? pixels : Math.min(pixels, MOST_KEPT);
     const axis = this.state.x === "wall" ? "time" : this.state.x;
     // The starts of runs differ: a range of the wall clock is none of the time since the start.
     const range = this.state.x === "wall" ? null : zoom;
@@ -268,7 +348,7 @@ export class Chart {
   }
 
   /** Returns what is drawn in a box; null while there is nothing. */
-  plotIn(box: Box): Plot | null {
+  plotIn(box: Box, ratio = this.size.ratio): Plot | null {
     let series = this.series();
     const { zoom, logX, logY, clip, group, base } = this.state;
     const whole = wholeRange(series, logX);
@@ -278,11 +358,16 @@ export class Chart {
     if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
     if (base !== "" && !this.setting.only) series = differences(series, base);
     if (group !== "" && !this.setting.only) series = groupedSeries(series, group, x);
-    const envelope = this.isCrowded ? envelopeOf(series.filter(({ isQuiet }) => isQuiet), x) : null;
-    const y = valueRange(series, x, { isLog: logY, isClipped: clip });
+    const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet }) => isQuiet) : [];
+    const columns = Math.max(1, Math.round(box.width * ratio));
+    const envelope = envelopeOf(quiet, x, { count: columns, cell: box.width / columns });
+    const all = valueRange(series, x, { isLog: logY, isClipped: clip });
+    const { heights } = this;
+    const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;
     // Beside a selection the others are the envelope alone.
     const shown = envelope && this.state.selected.length > 0 ? series.filter(({ isQuiet }) => !isQuiet) : series;
-    return { series: shown, envelope, flags: this.flags(), x, y, box };
+    const background = shown === series ? [] : quiet;
+    return { series: shown, envelope, background, hasGroups: series.some(({ run }) => isGroup(run)), flags: this.flags(), x, y, box };
   }
 
   private flags(): Flag[] {
@@ -300,7 +385,7 @@ export class Chart {
     const isWall = this.state.x === "wall";
     return runs.flatMap((run) => {
       const pair = this.curves.pair(run.id);
-      const shift = isWall ? Date.parse(run.started ?? "") / 1000 : 0;
+      const shift = isWall ? Date.parse(run.started_at ?? "") / 1000 : 0;
       if (!pair?.latest || Number.isNaN(shift)) return [];
       return [{ run, look: only ? { colour: 0, dash: [] } : store.look(run.id), isQuiet: isQuiet && !store.isSelected(run.id), curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
     });
@@ -318,6 +403,7 @@ export class Chart {
     const curves = this.runs.flatMap(({ id }) => this.curves.pair(id)?.latest ?? []);
     this.canvas.dataset["runs"] = String(curves.length);
     this.canvas.dataset["points"] = String(curves.reduce((sum, { header }) => sum + header.points, 0));
+    if (this.plot) this.canvas.dataset["plot"] = JSON.stringify({ x: this.plot.x, y: this.plot.y, box: this.plot.box });
   }
 
   private sayWhatIsMissing(): void {

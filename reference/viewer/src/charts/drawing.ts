@@ -3,6 +3,8 @@
 import type { Curve } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
+import { anomaliesOf, notFiniteOf, spanOf, spikesOf } from "./anomalies.js";
+import { type Envelope, MEAN } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 
@@ -17,6 +19,8 @@ export interface Colours {
   text: string;
   grid: string;
   quiet: string;
+  /** Marks of runs that are background. */
+  spike: string;
   surface: string;
   runs: readonly string[];
   flags: { note: string; error: string; warning: string };
@@ -27,9 +31,13 @@ export interface Manner {
   colours: Colours;
   /** Id of the run that is drawn above the others. */
   hovered: string | null;
+  /** Pixels of the device for each of the pen: marks begin and end between two of them. */
+  ratio: number;
+  /** Whether runs that are background have colours too: those of a result or a setting. */
+  isColoured: boolean;
 }
 
-/** More overlapping bands cannot be distinguished: then each line spans from min to max. */
+/** More overlapping bands cannot be distinguished: then they are faint. */
 const MOST_BANDS = 8;
 /** More marks of one run are not drawn from top to bottom. */
 const MOST_LONG_MARKS = 4;
@@ -37,7 +45,7 @@ const MOST_LONG_MARKS = 4;
 const DOT = 1.2;
 const FONT = "11px system-ui, sans-serif";
 
-/** Draws axes, curves and marks. */
+/** Draws axes, curves and marks; the marks of spikes are last, so that nothing hides them. */
 export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   const { box } = plot;
   pen.font = FONT;
@@ -49,18 +57,29 @@ export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   // A mark at the border is seen whole.
   pen.rect(box.left - 3, box.top - 2, box.width + 6, box.height + 4);
   pen.clip();
+  const along = placer(plot.x, box.left, box.width);
   const pieces: Pieces = {
     pen, manner, plot, isMany: plot.series.filter(({ isQuiet }) => !isQuiet).length > MOST_BANDS,
-    x: placer(plot.x, box.left, box.width), y: placer(plot.y, box.top + box.height, -box.height),
+    // What is at or before 0 has no place on a logarithmic axis: it is left of the border.
+    x: plot.x.isLog ? (value) => along(Math.max(value, plot.x.from / 2)) : along, y: placer(plot.y, box.top + box.height, -box.height),
   };
   if (plot.envelope) drawEnvelope(pieces, plot.envelope);
   const order = [...plot.series].sort((a, b) => rank(a, manner) - rank(b, manner));
   for (const series of order) drawSeries(pieces, series);
-  for (const series of order) if (!series.isQuiet || series.run.id === manner.hovered) drawMarks(pieces, series);
   drawFlags(pieces);
+  const marked = [...plot.background, ...order];
+  drawBackgroundMarks(pieces, marked.filter((series) => isBackground(series, manner)));
+  const others = marked.filter((series) => !isBackground(series, manner));
+  for (const series of others) drawMarks(pieces, series);
+  for (const series of marked) if (!isMean(series)) drawSpikes(pieces, series);
   pen.restore();
+  drawStrip(pieces, marked);
   // The best point is often the last one: its mark is not cut at the border.
   for (const series of order) if (series.run.id === manner.hovered || !(pieces.isMany || series.isQuiet)) drawBest(pieces, series);
+}
+
+function isBackground({ isQuiet, run }: Series, { hovered }: Manner): boolean {
+  return isQuiet && run.id !== hovered;
 }
 
 function rank(series: Series, manner: Manner): number {
@@ -99,12 +118,13 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours }: Manner): voi
   for (const { value, text } of ticks(x, axis, Math.max(2, Math.round(box.width / 84)))) {
     const at = along(value);
     pen.textAlign = at > box.left + box.width - 24 ? "right" : at < box.left + 12 ? "left" : "center";
-    pen.fillText(text, at, bottom + 7);
+    pen.fillText(text, at, bottom + 17);
   }
 }
 
-function colourOf({ run, look, isQuiet }: Series, { colours, hovered }: Manner): string {
-  if (isQuiet && run.id !== hovered) return colours.quiet;
+function colourOf({ run, look, isQuiet }: Series, { colours, hovered, isColoured }: Manner): string {
+  if (look.tint !== undefined) return look.tint;
+  if (isQuiet && !isColoured && run.id !== hovered) return colours.quiet;
   return colours.runs[look.colour] ?? colours.text;
 }
 
@@ -114,7 +134,7 @@ function drawSeries(pieces: Pieces, series: Series): void {
   const isFaint = series.isQuiet && !isHovered;
   pen.strokeStyle = pen.fillStyle = colourOf(series, manner);
   if (series.abandoned) drawAbandoned(pieces, series, series.abandoned);
-  if (!isFaint && (!pieces.isMany || isHovered)) drawBand(pieces, series);
+  if (!isFaint) drawBand(pieces, series, isHovered || !pieces.isMany);
   pen.setLineDash([...series.look.dash]);
   if (isFaint) pen.setLineDash([]);
   pen.lineWidth = isHovered ? 2.25 : isFaint ? 1 : pieces.isMany ? 1.1 : 1.6;
@@ -129,23 +149,41 @@ function drawSeries(pieces: Pieces, series: Series): void {
     trace(pieces, series.curve, series.smooth, series.shift);
     return;
   }
-  pen.globalAlpha = isFaint ? 0.55 : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.7 : 0.35) : 1;
-  if (series.curve.header.level === 1) trace(pieces, series.curve, series.curve.last, series.shift);
-  else if (pieces.isMany && !isHovered) traceSpans(pieces, series.curve, series.shift);
-  else trace(pieces, series.curve, series.curve.mean, series.shift);
+  pen.globalAlpha = isFaint ? 0.55 : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.8 : 0.35) : 1;
+  trace(pieces, series.curve, series.curve.header.level === 1 ? series.curve.last : series.curve.mean, series.shift);
 }
 
-function drawEnvelope({ pen, manner, plot, x, y }: Pieces, envelope: Curve): void {
-  pen.fillStyle = manner.colours.quiet;
+/** Fills from the lowest to the highest value in each column of pixels, and strokes the outline: an extreme of one column is seen. */
+function drawEnvelope({ pen, manner, plot, y }: Pieces, { low, high, cell }: Envelope): void {
   const floor = plot.y.isLog ? plot.y.from : -Infinity;
-  pen.globalAlpha = 0.35;
+  const { left } = plot.box;
+  pen.fillStyle = pen.strokeStyle = manner.colours.quiet;
+  pen.setLineDash([]);
+  pen.lineWidth = 1;
   pen.beginPath();
-  const known = [...envelope.place.keys()].filter((at) => !Number.isNaN(envelope.min[at]!));
-  known.forEach((at, index) => pen[index === 0 ? "moveTo" : "lineTo"](x(envelope.place[at]!), y(Math.max(envelope.max[at]!, floor))));
-  for (const at of known.reverse()) pen.lineTo(x(envelope.place[at]!), y(Math.max(envelope.min[at]!, floor)));
-  pen.closePath();
+  for (let start = 0; start < low.length; ) {
+    if (!(high[start]! >= low[start]!)) {
+      start++;
+      continue;
+    }
+    let end = start;
+    for (; end < low.length && high[end]! >= low[end]!; end++) {
+      const top = y(Math.max(high[end]!, floor));
+      pen[end === start ? "moveTo" : "lineTo"](left + end * cell, top);
+      pen.lineTo(left + (end + 1) * cell, top);
+    }
+    for (let at = end - 1; at >= start; at--) {
+      const bottom = y(Math.max(low[at]!, floor));
+      pen.lineTo(left + (at + 1) * cell, bottom);
+      pen.lineTo(left + at * cell, bottom);
+    }
+    pen.closePath();
+    start = end;
+  }
+  pen.globalAlpha = 0.35;
   pen.fill();
   pen.globalAlpha = 1;
+  pen.stroke();
 }
 
 const MOST_FLAGS = 200;
@@ -205,6 +243,11 @@ function trace({ pen, plot, x, y }: Pieces, curve: Curve, values: Float64Array, 
     }
     px = x(curve.place[i]! + shift);
     py = y(value);
+    // The first bucket begins at the first point of the curve.
+    if (i === 0 && curve.count[0]! > 1) {
+      pen.moveTo(x(spanOf(curve, 0)[0] + shift), py);
+      length++;
+    }
     if (length++ === 0) pen.moveTo(px, py);
     else pen.lineTo(px, py);
   }
@@ -218,52 +261,38 @@ function dot(pen: Pen, x: number, y: number): void {
   pen.arc(x, y, DOT, 0, 2 * Math.PI);
 }
 
-/** Draws a line that goes through the least and the greatest value of each bucket: no spike is lost. */
-function traceSpans({ pen, plot, x, y }: Pieces, curve: Curve, shift: number): void {
-  const [first, last] = visible(curve, plot.x, shift);
-  const breaks = breaksOf(curve);
-  const floor = plot.y.isLog ? plot.y.from : -Infinity;
-  let isOpen = false;
-  pen.beginPath();
-  for (let i = first; i < last; i++) {
-    const [low, high, end] = [curve.min[i]!, curve.max[i]!, curve.last[i]!];
-    if (low !== low || high < floor) {
-      isOpen = false;
-      continue;
-    }
-    const px = x(curve.place[i]! + shift);
-    const top = y(high);
-    if (isOpen && !breaks?.has(i)) pen.lineTo(px, top);
-    else pen.moveTo(px, top);
-    pen.lineTo(px, y(low > floor ? low : floor));
-    if (end > floor && end !== low) pen.lineTo(px, y(end));
-    isOpen = true;
-  }
-  pen.stroke();
-}
-
-/** Fills from the least to the greatest value of each bucket. */
-function drawBand({ pen, plot, x, y }: Pieces, { curve, shift }: Series): void {
+/** Fills each bucket from its lowest to its highest value, over all places that it covers. */
+function drawBand({ pen, plot, x, y }: Pieces, { curve, shift }: Series, isClear: boolean): void {
   if (curve.header.level === 1) return;
   const [first, last] = visible(curve, plot.x, shift);
   const floor = plot.y.isLog ? plot.y.from : -Infinity;
   const breaks = breaksOf(curve);
-  pen.globalAlpha = 0.2;
+  const isThere = (at: number) => curve.max[at]! > floor;
   pen.beginPath();
   for (let start = first; start < last; ) {
-    if (Number.isNaN(curve.min[start]!)) {
+    if (!isThere(start)) {
       start++;
       continue;
     }
-    let end = start + 1;
-    while (end < last && !Number.isNaN(curve.min[end]!) && !breaks?.has(end)) end++;
-    for (let i = start; i < end; i++) pen[i === start ? "moveTo" : "lineTo"](x(curve.place[i]! + shift), y(Math.max(curve.max[i]!, floor)));
-    for (let i = end - 1; i >= start; i--) pen.lineTo(x(curve.place[i]! + shift), y(Math.max(curve.min[i]!, floor)));
+    let end = start;
+    for (; end < last && isThere(end) && (end === start || !breaks?.has(end)); end++) {
+      const [from, to] = spanOf(curve, end);
+      const top = y(curve.max[end]!);
+      pen[end === start ? "moveTo" : "lineTo"](x(from + shift), top);
+      pen.lineTo(x(to + shift), top);
+    }
+    for (let at = end - 1; at >= start; at--) {
+      const [from, to] = spanOf(curve, at);
+      const bottom = y(Math.max(curve.min[at]!, floor));
+      pen.lineTo(x(to + shift), bottom);
+      pen.lineTo(x(from + shift), bottom);
+    }
     pen.closePath();
     start = end;
   }
+  pen.globalAlpha = isClear ? 0.2 : 0.07;
   pen.fill();
-  // A spike of one step is too narrow a part of the band to be seen without its edge.
+  if (!isClear) return;
   pen.globalAlpha = 0.35;
   pen.lineWidth = 0.75;
   pen.setLineDash([]);
@@ -286,56 +315,138 @@ function breaksOf(curve: Curve): Set<number> | null {
   return found;
 }
 
-/** Marks what is not a value: what is not finite, gaps, resumes, and the best point. */
+/** Marks what is not a value: what is not finite, gaps, and resumptions. */
 function drawMarks(pieces: Pieces, series: Series): void {
-  const { pen, manner } = pieces;
-  const { curve } = series;
-  pen.globalAlpha = 1;
-  pen.strokeStyle = pen.fillStyle = colourOf(series, manner);
-  pen.lineWidth = 1.4;
-  pen.setLineDash([]);
-  drawNotFinite(pieces, series);
-  drawPlaces(pieces, series, (curve.header.gaps ?? []).map((gap) => gap[curve.axis] ?? null), [5, 3]);
-  drawPlaces(pieces, series, (curve.header.resumes ?? []).map((resume) => resume[curve.axis] ?? null), [1.5, 3]);
+  pieces.pen.globalAlpha = 1;
+  pieces.pen.strokeStyle = colourOf(series, pieces.manner);
+  drawNotFinite(pieces, [series]);
+  drawPlaces(pieces, gapsOf(series), GAP, !pieces.isMany);
+  drawPlaces(pieces, resumesOf(series), RESUME, !pieces.isMany);
 }
 
-const MOST_CROSSES = 400;
+/** Marks the same of runs that are background, in one colour. */
+function drawBackgroundMarks(pieces: Pieces, all: readonly Series[]): void {
+  pieces.pen.globalAlpha = 1;
+  pieces.pen.strokeStyle = pieces.manner.colours.spike;
+  drawNotFinite(pieces, all);
+  drawPlaces(pieces, all.flatMap(gapsOf), GAP, false);
+  drawPlaces(pieces, all.flatMap(resumesOf), RESUME, false);
+}
 
-function drawNotFinite({ pen, plot, x }: Pieces, { curve, shift }: Series): void {
-  const [first, last] = visible(curve, plot.x, shift);
+const GAP = [5, 3];
+const RESUME = [1.5, 3];
+
+function gapsOf({ curve, shift }: Series): number[] {
+  return (curve.header.gaps ?? []).flatMap((gap) => gap[curve.axis] ?? []).map((place) => place + shift);
+}
+
+function resumesOf({ curve, shift }: Series): number[] {
+  return (curve.header.resumes ?? []).flatMap((resume) => resume[curve.axis] ?? []).map((place) => place + shift);
+}
+
+/** Draws a cross for each pixel with a value that is not finite; those of several runs at one pixel look the same. */
+function drawNotFinite({ pen, plot, x }: Pieces, all: readonly Series[]): void {
   const bottom = plot.box.top + plot.box.height - 5;
-  let before = -Infinity;
-  let crosses = 0;
+  const found = new Set<number>();
+  for (const { curve, shift } of all) {
+    const [first, last] = visible(curve, plot.x, shift);
+    for (const i of notFiniteOf(curve)) {
+      if (i < first || i >= last) continue;
+      const [from, to] = spanOf(curve, i);
+      found.add(Math.round((x(from + shift) + x(to + shift)) / 2));
+    }
+  }
+  if (found.size === 0) return;
+  pen.setLineDash([]);
+  pen.lineWidth = 1.4;
   pen.beginPath();
-  for (let i = first; i < last && crosses < MOST_CROSSES; i++) {
-    if (curve.nan[i]! === 0) continue;
-    const px = x(curve.place[i]! + shift);
-    if (px - before < 3) continue;
+  for (const px of found) {
     pen.moveTo(px - 3, bottom - 3);
     pen.lineTo(px + 3, bottom + 3);
     pen.moveTo(px - 3, bottom + 3);
     pen.lineTo(px + 3, bottom - 3);
-    before = px;
-    crosses++;
   }
-  if (crosses > 0) pen.stroke();
+  pen.stroke();
 }
 
-function drawPlaces({ pen, plot, x, isMany }: Pieces, { shift }: Series, places: readonly (number | null)[], dash: number[]): void {
-  const known = places.filter((place) => place !== null);
-  if (known.length === 0) return;
+function drawPlaces({ pen, plot, x }: Pieces, places: readonly number[], dash: number[], mayBeLong: boolean): void {
+  if (places.length === 0) return;
   const { top, height } = plot.box;
-  const length = !isMany && known.length <= MOST_LONG_MARKS ? height : 12;
+  const length = mayBeLong && places.length <= MOST_LONG_MARKS ? height : 12;
   pen.setLineDash(dash);
   pen.lineWidth = 1.2;
   pen.beginPath();
-  for (const place of known) {
-    const px = x(place + shift);
+  for (const px of new Set(places.map((place) => Math.round(x(place)) + 0.5))) {
     pen.moveTo(px, top + height);
     pen.lineTo(px, top + height - length);
   }
   pen.stroke();
   pen.setLineDash([]);
+}
+
+/** Where the strip below a chart begins and how high it is, in pixels. */
+export const STRIP = { top: 5, height: 8 };
+
+/** Draws a tick below the chart for everything that is marked of any run: one of a thousand runs is found by it. */
+function drawStrip({ pen, manner, plot, x }: Pieces, all: readonly Series[]): void {
+  const { box } = plot;
+  const ticks = new Map<number, string>();
+  for (const series of all) {
+    if (isMean(series)) continue;
+    const colour = markColour(series, plot, manner);
+    for (const { from, to } of anomaliesOf(series, plot.x, plot.y.isLog)) ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), colour);
+  }
+  pen.globalAlpha = 1;
+  for (const colour of new Set(ticks.values())) {
+    pen.beginPath();
+    for (const [px, own] of ticks) if (own === colour) pen.rect(px - 0.75, box.top + box.height + STRIP.top, 1.5, STRIP.height);
+    pen.fillStyle = colour;
+    pen.fill();
+  }
+}
+
+/** Returns the colour of the marks of a run; beside means of groups it is that of its group. */
+function markColour(series: Series, { hasGroups }: Plot, manner: Manner): string {
+  const { colours, isColoured } = manner;
+  if (series.look.tint !== undefined) return series.look.tint;
+  return isBackground(series, manner) && !hasGroups && !isColoured ? colours.spike : (colours.runs[series.look.colour] ?? colours.text);
+}
+
+function isMean({ curve }: Series): boolean {
+  return curve.header.run === MEAN;
+}
+
+/** Lower marks are not distinguished from their curve. */
+const LOWEST_SPIKE = 2;
+/** Width of a spike in pixels, where its bucket is narrower. */
+const SPIKE = 1.5;
+
+/** Draws each spike from what is around it to its value as it was logged, over all places that its bucket covers. */
+function drawSpikes(pieces: Pieces, series: Series): void {
+  const { pen, manner, plot, x, y } = pieces;
+  const { ratio } = manner;
+  const floor = plot.y.isLog ? plot.y.from : -Infinity;
+  const curves = [series.curve, ...(series.abandoned ? [series.abandoned] : [])];
+  const least = Math.max(1, Math.round(SPIKE * ratio)) / ratio;
+  const snapped = (px: number) => Math.floor(px * ratio) / ratio;
+  pen.beginPath();
+  let count = 0;
+  for (const curve of curves) {
+    for (const { from, to, value, base } of spikesOf(curve, plot.y.isLog)) {
+      if (to + series.shift < plot.x.from || from + series.shift > plot.x.to) continue;
+      const [top, bottom] = [y(Math.max(value, floor)), y(Math.max(base, floor))].sort((a, b) => a - b) as [number, number];
+      if (bottom - top < LOWEST_SPIKE) continue;
+      const [begin, end] = [x(from + series.shift), x(to + series.shift)];
+      const isNarrow = end - begin < least;
+      const left = snapped(isNarrow ? (begin + end) / 2 - least / 2 + 0.5 / ratio : begin);
+      pen.rect(left, top, isNarrow ? least : Math.max(snapped(end) - left + 1 / ratio, least), bottom - top);
+      count++;
+    }
+  }
+  if (count === 0) return;
+  pen.globalAlpha = manner.hovered === null || manner.hovered === series.run.id ? 1 : 0.5;
+  pen.fillStyle = markColour(series, plot, manner);
+  pen.fill();
 }
 
 function drawBest({ pen, plot, x, y, manner }: Pieces, series: Series): void {

@@ -3,13 +3,18 @@
 import { button, html } from "../../../typescript/page/elements.js";
 import { cutApart } from "../names.js";
 import { plain } from "../text.js";
-import type { Chart } from "./chart.js";
+import type { Chart, Point } from "./chart.js";
 import { draw, type Pen } from "./drawing.js";
-import type { Plot } from "./plot.js";
+import type { Curve } from "../frames.js";
+import { spanOf } from "./anomalies.js";
+import { isGroup } from "./grouping.js";
+import type { Plot, Series } from "./plot.js";
 import { SvgPen } from "./svg-pen.js";
 
 const SIZE = { width: 960, height: 480 };
-const BOX = { left: 70, top: 44, width: 870, height: 372 };
+/** Pixels of a PNG for each of the layout. */
+const RATIO = 2;
+const BOX = { left: 70, top: 44, width: 870, height: 360 };
 /** Names below the curves are not more. */
 const MOST_NAMES = 12;
 /** Pixels of a letter of a name, and how many letters its mark takes. */
@@ -20,7 +25,7 @@ export function exportMenu(chart: Chart): HTMLElement {
   const choose = (text: string, write: (plot: Plot) => void) =>
     button(text, { class: "plain", role: "menuitem" }, () => {
       menu.open = false;
-      const plot = chart.plotIn(BOX);
+      const plot = chart.plotIn(BOX, RATIO);
       if (plot) write(plot);
     });
   const menu = html(
@@ -32,7 +37,7 @@ export function exportMenu(chart: Chart): HTMLElement {
       { class: "menu-items", role: "menu" },
       choose("PNG image", (plot) => png(chart, plot)),
       choose("SVG image", (plot) => save(chart, "svg", new Blob([svg(chart, plot)], { type: "image/svg+xml" }))),
-      choose("CSV table", (plot) => save(chart, "csv", new Blob([csv(plot, chart.state.x)], { type: "text/csv" }))),
+      choose("CSV table", (plot) => void rawPlot(chart, plot).then((raw) => save(chart, "csv", new Blob([csv(raw, chart.state.x)], { type: "text/csv" })))),
     ),
   );
   menu.addEventListener("focusout", (event) => {
@@ -42,9 +47,9 @@ export function exportMenu(chart: Chart): HTMLElement {
 }
 
 function png(chart: Chart, plot: Plot): void {
-  const canvas = html("canvas", { width: SIZE.width * 2, height: SIZE.height * 2 });
+  const canvas = html("canvas", { width: SIZE.width * RATIO, height: SIZE.height * RATIO });
   const pen = canvas.getContext("2d")!;
-  pen.scale(2, 2);
+  pen.scale(RATIO, RATIO);
   picture(pen, chart, plot);
   canvas.toBlob((blob) => blob && save(chart, "png", blob));
 }
@@ -61,7 +66,7 @@ function picture(pen: Pen, chart: Chart, plot: Plot): void {
   pen.beginPath();
   pen.rect(0, 0, SIZE.width, SIZE.height);
   pen.fill();
-  draw(pen, plot, { ...manner, hovered: null });
+  draw(pen, plot, { ...manner, hovered: null, ratio: RATIO });
   pen.globalAlpha = 1;
   pen.textBaseline = "middle";
   pen.textAlign = "left";
@@ -81,7 +86,7 @@ function names(pen: Pen, plot: Plot, colours: readonly string[]): void {
   const room = BOX.width / Math.max(shown.length, 1);
   const cuts = cutApart(shown.map(({ run }) => plain(run.name)), Math.floor(room / LETTER) - BESIDE);
   for (const { run, look } of shown) {
-    pen.fillStyle = colours[look.colour]!;
+    pen.fillStyle = look.tint ?? colours[look.colour]!;
     pen.beginPath();
     pen.rect(x, SIZE.height - 22, 12, 4);
     pen.fill();
@@ -90,7 +95,38 @@ function names(pen: Pen, plot: Plot, colours: readonly string[]): void {
   }
 }
 
-/** Returns the buckets of all runs as a table. */
+/** Points of a run beyond which the table has its buckets: their `count` is the number of points of each. */
+const MOST_RAW = 200_000;
+/** Points that are asked for at once. */
+const PIECE = 3000;
+
+/** Returns a plot with the single points of each run in place of buckets. */
+async function rawPlot(chart: Chart, plot: Plot): Promise<Plot> {
+  const series: Series[] = [];
+  // One after another: each piece reads a part of a log.
+  for (const each of [...plot.series, ...plot.background]) series.push(isGroup(each.run) ? each : { ...each, curve: (await rawCurve(chart, each.curve)) ?? each.curve });
+  return { ...plot, series };
+}
+
+async function rawCurve(chart: Chart, curve: Curve): Promise<Curve | null> {
+  const { header, axis } = curve;
+  if (header.level === 1 || curve.count.reduce((sum, count) => sum + count, 0) > MOST_RAW) return null;
+  const points: Point[] = [];
+  for (let begin = 0; begin < curve.length; ) {
+    let end = begin;
+    for (let count = 0; end < curve.length && (end === begin || count + curve.count[end]! <= PIECE); end++) count += curve.count[end]!;
+    const [from, to] = [begin === 0 ? -Infinity : curve.place[begin - 1]!, curve.place[end - 1]!];
+    const found = await chart.pointsOf(header.run, axis, { from: begin === 0 ? spanOf(curve, 0)[0] : from, to });
+    if (!found) return null;
+    points.push(...found.filter(({ place }) => place > from && place <= to));
+    begin = end;
+  }
+  const column = (name: "place" | "value" | "nan") => Float64Array.from(points, (point) => point[name]);
+  const value = column("value");
+  return { header: { ...header, level: 1, buckets: points.length }, axis, length: points.length, place: column("place"), last: value, min: value, max: value, mean: value, count: value.map(() => 1), nan: column("nan") };
+}
+
+/** Returns the points or buckets of all runs as a table. */
 export function csv(plot: Plot, axis: string): string {
   const lines = [["run", axis, "last", "min", "max", "mean", "count", "not_finite"].join(",")];
   for (const { run, curve, shift } of plot.series) {

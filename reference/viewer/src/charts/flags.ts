@@ -16,7 +16,7 @@ const MOST_FLAGGED = 5;
 
 /** Returns the notes and the findings of a run. */
 export function flagsOf(detail: Detail): PlacedFlag[] {
-  const started = Date.parse(detail.row.started ?? "") / 1000;
+  const started = Date.parse(detail.row.started_at ?? "") / 1000;
   const notes = detail.notes.map(({ text, ...place }): PlacedFlag => ({ ...place, kind: "note", text, started }));
   const findings = detail.findings.flatMap(({ severity, rule, message, ...place }): PlacedFlag[] => (severity === "info" ? [] : [{ ...place, kind: severity, text: `${rule}: ${message}`, started }]));
   return [...notes, ...findings];

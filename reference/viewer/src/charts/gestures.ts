@@ -6,9 +6,11 @@ import { drawn, nearest, placer, type Range, valueAt } from "./plot.js";
 /** A shorter drag is a click, in pixels. */
 const LEAST_DRAG = 6;
 const CLOSER = 0.5;
+/** A drag up or down is at least so long, in pixels: a hand that drags to the side is not steady. */
+const UPRIGHT = 20;
 
 export class Gestures {
-  private start: { x: number; range: Range; isPan: boolean } | null = null;
+  private start: { x: number; y: number; range: Range; isPan: boolean } | null = null;
   private readonly fingers = new Map<number, number>();
   private readonly box = document.createElement("div");
 
@@ -36,11 +38,11 @@ export class Gestures {
     this.fingers.set(event.pointerId, event.offsetX);
     if (event.pointerType === "touch") {
       this.point(event);
-      this.start = this.fingers.size === 2 ? { x: event.offsetX, range: plot.x, isPan: true } : null;
+      this.start = this.fingers.size === 2 ? { x: event.offsetX, y: event.offsetY, range: plot.x, isPan: true } : null;
       return;
     }
     this.element.setPointerCapture(event.pointerId);
-    this.start = { x: event.offsetX, range: plot.x, isPan: event.shiftKey };
+    this.start = { x: event.offsetX, y: event.offsetY, range: plot.x, isPan: event.shiftKey };
   }
 
   private move(event: PointerEvent): void {
@@ -48,6 +50,7 @@ export class Gestures {
     if (!this.chart.plot) return;
     if (this.fingers.size === 2) this.pinch(event);
     else if (start?.isPan) this.pan(start, event.offsetX - start.x);
+    else if (start && isUpright(start, event)) this.markValues(start.y, event.offsetY);
     else if (start) this.mark(start.x, event.offsetX);
     if (!start?.isPan) this.point(event);
   }
@@ -56,9 +59,15 @@ export class Gestures {
     const { start } = this;
     this.cancel(event);
     if (!start || start.isPan || !this.chart.plot) return;
+    if (isUpright(start, event)) {
+      this.chart.zoomValues([Math.max(start.y, event.offsetY), Math.min(start.y, event.offsetY)].map((pixel) => this.value(pixel)) as [number, number]);
+      return;
+    }
     if (Math.abs(event.offsetX - start.x) < LEAST_DRAG) {
       const { run } = this.chart.pointing;
-      if (run !== null) void this.chart.choose(run, this.place(event.offsetX, start.range));
+      if (this.chart.anomaly) void this.chart.chooseAnomaly(this.chart.anomaly);
+      // A small chart has no room for the lines of all its points.
+      else if (run !== null && this.chart.isLarge) void this.chart.choose(run, this.place(event.offsetX, start.range));
       return;
     }
     const [from, to] = [start.x, event.offsetX].sort((a, b) => a - b).map((pixel) => this.place(pixel, start.range));
@@ -72,6 +81,7 @@ export class Gestures {
   }
 
   private leave(): void {
+    this.chart.anomaly = null;
     this.chart.pointing.move(null);
     this.chart.pointing.hover(null);
   }
@@ -88,12 +98,26 @@ export class Gestures {
     Object.assign(this.box.style, { left: `${left}px`, width: `${right! - left!}px`, top: `${box.top}px`, height: `${box.height}px` });
   }
 
+  private value(pixel: number): number {
+    const { box, y } = this.chart.plot!;
+    const bottom = box.top + box.height;
+    return valueAt(y, bottom, -box.height, Math.min(Math.max(pixel, box.top), bottom));
+  }
+
+  private markValues(from: number, to: number): void {
+    const { box } = this.chart.plot!;
+    const [top, bottom] = [from, to].sort((a, b) => a - b).map((pixel) => Math.min(Math.max(pixel, box.top), box.top + box.height));
+    this.box.hidden = false;
+    Object.assign(this.box.style, { left: `${box.left}px`, width: `${box.width}px`, top: `${top!}px`, height: `${bottom! - top!}px` });
+  }
+
   private point(event: PointerEvent): void {
     const { plot, pointing, metric } = this.chart;
     if (!plot) return;
     const place = this.place(event.offsetX, plot.x);
     pointing.move({ metric, place, pointer: { x: event.offsetX, y: event.offsetY } });
-    pointing.hover(this.runAt(event.offsetX, event.offsetY, place));
+    this.chart.anomaly = this.chart.anomalyAt(event.offsetX, event.offsetY);
+    pointing.hover(this.chart.anomaly?.series.run.id ?? this.runAt(event.offsetX, event.offsetY, place));
   }
 
   /** Returns the run whose curve is next to a point, if it is close. */
@@ -173,7 +197,7 @@ export class Gestures {
   private choose(): void {
     const { plot, pointing } = this.chart;
     const run = pointing.run ?? plot?.series[0]?.run.id;
-    if (run !== undefined && pointing.cursor) void this.chart.choose(run, pointing.cursor.place);
+    if (run !== undefined && pointing.cursor && this.chart.isLarge) void this.chart.choose(run, pointing.cursor.place);
   }
 
   /** Moves the cursor to the next point of the first curve. */
@@ -193,6 +217,12 @@ export class Gestures {
     this.chart.pointing.move(cursor);
     announce(this.chart.read(cursor));
   }
+}
+
+/** Returns whether a drag goes up or down: then it marks a range of values. */
+function isUpright(start: { x: number; y: number }, { offsetX, offsetY }: PointerEvent): boolean {
+  const [across, along] = [Math.abs(offsetX - start.x), Math.abs(offsetY - start.y)];
+  return along >= UPRIGHT && along > 3 * across;
 }
 
 /** Has a screen reader say something. */

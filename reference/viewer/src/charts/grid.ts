@@ -44,6 +44,17 @@ export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
     .map(([title, metrics]) => ({ title, metrics: metrics.sort((a, b) => Number(FIRST.test(b)) - Number(FIRST.test(a)) || order.compare(a, b)) }));
 }
 
+/** Returns what to do where there is no run yet: three lines that write one. */
+export function firstRun({ root, backend }: Store): HTMLElement {
+  const lines = `import toyspec\nrun = toyspec.start_run(${JSON.stringify(backend.kind === "served" ? plain(root, 200) : "runs")})\nrun.log({"loss": 1.0}, step=1)`;
+  const copy = button("Copy", { class: "button" }, () => {
+    void navigator.clipboard?.writeText(lines).then(() => {
+      copy.textContent = "Copied";
+    });
+  });
+  return html("div", { class: "nothing first-run" }, html("p", {}, "No runs yet. Three lines of Python write the first one:"), html("pre", { class: "raw", tabindex: 0 }, lines), copy, html("p", {}, "It appears here while it is written. Logs of other programs in the folder are shown too."));
+}
+
 export class Grid {
   readonly element = html("div", { class: "grid" });
   private readonly charts = new Map<string, Chart>();
@@ -157,6 +168,7 @@ export class Grid {
 
   private nothing(): HTMLElement {
     const { metrics, filter } = this.store.state;
+    if (this.store.isLoaded && this.store.all.size === 0) return firstRun(this.store);
     const text = !this.store.isLoaded ? "" : metrics !== "" ? "No metric has these words in its name." : filter !== "" ? "No run passes the filter." : "The runs have no metrics yet.";
     return html("p", { class: "nothing" }, text);
   }

@@ -5,7 +5,8 @@ import { COLOURS, type Look } from "../palette.js";
 import type { Run } from "../protocol.js";
 import { fieldOf } from "../run-fields.js";
 import { counted, valueText } from "../text.js";
-import { drawn, type Range, type Series } from "./plot.js";
+import { spanOf } from "./anomalies.js";
+import { drawn, placer, type Range, type Series, visible } from "./plot.js";
 
 const PLACES = 240;
 /** More groups are not drawn: each needs a colour of its own. */
@@ -13,6 +14,8 @@ export const MOST_GROUPS = 12;
 const DASHES: readonly (readonly number[])[] = [[], [6, 3]];
 /** No path of a run begins like this. */
 const GROUP = "\0group ";
+/** The run of a curve that is a mean. */
+export const MEAN = "\0mean";
 
 /** Returns whether a series is the mean of a group. */
 export function isGroup({ id }: Run): boolean {
@@ -95,23 +98,47 @@ export function differences(series: readonly Series[], base: string): Series[] {
   });
 }
 
-/** Returns the least and the greatest value of all curves at each place. */
-export function envelopeOf(series: readonly Series[], x: Range): Curve | null {
+/** The lowest and the highest value of many runs in each column of pixels, NaN where no run is. */
+export interface Envelope {
+  low: Float64Array;
+  high: Float64Array;
+  /** Width of a column. */
+  cell: number;
+}
+
+/** Returns the extremes of all curves in *count* columns of *cell* pixels; each bucket counts in every column that it covers. */
+export function envelopeOf(series: readonly Series[], x: Range, { count, cell }: { count: number; cell: number }): Envelope | null {
   if (series.length === 0) return null;
-  const places = gridOf(x);
-  const [low, high, count] = [Infinity, -Infinity, 0].map((start) => new Float64Array(PLACES).fill(start)) as [Float64Array, Float64Array, Float64Array];
-  for (const each of series) {
-    const { min, max } = each.curve;
-    atPlaces(each, places, (index, left, right, share) => {
-      const least = min[left]! * (1 - share) + min[right]! * share;
-      const most = max[left]! * (1 - share) + max[right]! * share;
-      if (least < low[index]!) low[index] = least;
-      if (most > high[index]!) high[index] = most;
-      if (least === least) count[index]!++;
-    });
+  const [low, high] = [new Float64Array(count).fill(Infinity), new Float64Array(count).fill(-Infinity)];
+  const across = placer(x, 0, count);
+  const column = (place: number) => (x.isLog && place <= 0 ? -1 : Math.floor(across(place)));
+  const take = (from: number, to: number, least: number, most: number) => {
+    for (let at = Math.max(from, 0); at <= Math.min(to, count - 1); at++) {
+      if (least < low[at]!) low[at] = least;
+      if (most > high[at]!) high[at] = most;
+    }
+  };
+  for (const { curve, shift } of series) {
+    const [first, last] = visible(curve, x, shift);
+    for (let i = first; i < last; i++) {
+      const [least, most] = [curve.min[i]!, curve.max[i]!];
+      if (Number.isNaN(least)) continue;
+      const [from, to] = spanOf(curve, i);
+      const [begin, end] = [column(from + shift), Math.min(column(to + shift), count)];
+      // The last place is the border of the last column.
+      take(begin === count ? count - 1 : begin, end, least, most);
+      if (from !== to || i === 0 || Number.isNaN(curve.min[i - 1]!)) continue;
+      // Between two points there is a line.
+      const [before, value] = [curve.last[i - 1]!, curve.last[i]!];
+      const start = column(curve.place[i - 1]! + shift);
+      for (let at = Math.max(start + 1, 0); at < Math.min(begin, count); at++) {
+        const share = (at - start) / (begin - start);
+        take(at, at, before * (1 - share) + value * share, before * (1 - share) + value * share);
+      }
+    }
   }
-  for (let at = 0; at < PLACES; at++) if (count[at] === 0) low[at] = high[at] = NaN;
-  return curveOfColumns(series[0]!.curve, { places, mean: low, low, high, count });
+  for (let at = 0; at < count; at++) if (!(low[at]! <= high[at]!)) low[at] = high[at] = NaN;
+  return { low, high, cell };
 }
 
 interface Columns {
@@ -124,7 +151,7 @@ interface Columns {
 
 function curveOfColumns({ header, axis }: Curve, { places, mean, low, high, count }: Columns): Curve {
   // A level above 1 has the band drawn.
-  const own = { ...header, level: 2, buckets: PLACES, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], best: null };
+  const own = { ...header, run: MEAN, level: 2, buckets: PLACES, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], best: null };
   return { header: own, axis, length: PLACES, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(PLACES) };
 }
 

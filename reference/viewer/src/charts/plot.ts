@@ -3,6 +3,7 @@
 import type { Curve } from "../frames.js";
 import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
+import type { Envelope } from "./grouping.js";
 
 export interface Range {
   from: number;
@@ -39,8 +40,12 @@ export interface Box {
 
 export interface Plot {
   series: readonly Series[];
-  /** From the least to the greatest value of the runs that are only background. */
-  envelope: Curve | null;
+  /** From the lowest to the highest value of the runs that are only background. */
+  envelope: Envelope | null;
+  /** Runs that are seen as the envelope alone, for their marks. */
+  background: readonly Series[];
+  /** Whether some of the series are means of groups. */
+  hasGroups: boolean;
   /** Notes and findings of the one run that is shown. */
   flags: readonly Flag[];
   x: Range;
@@ -98,11 +103,18 @@ export function valueRange(series: readonly Series[], x: Range, { isLog, isClipp
       const [least, most] = isClipped ? [curve.mean[i]!, curve.mean[i]!] : [curve.min[i]!, curve.max[i]!];
       if (isClipped && !(isLog && least <= 0) && !Number.isNaN(least)) means.push(least);
       if (most > high) high = most;
-      if (least < low && (!isLog || least > 0)) low = least;
+      // On a logarithmic axis a 0 has no place, but the other values of its bucket have.
+      const lowest = isLog && least <= 0 ? leastPositive(curve, i) : least;
+      if (lowest < low) low = lowest;
     }
   }
   if (isClipped && means.length > 0) [low, high] = clippedRange(means);
   return padded(low, high, isLog);
+}
+
+function leastPositive(curve: Curve, bucket: number): number {
+  const positive = [curve.mean[bucket]!, curve.last[bucket]!, curve.max[bucket]!].filter((value) => value > 0);
+  return Math.min(...positive);
 }
 
 /** Returns whether a visible value is above 0: without one, a logarithmic axis has no place for any. */

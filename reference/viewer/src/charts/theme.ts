@@ -11,7 +11,7 @@ export function colours(): Colours {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   known = {
-    text: colour("--muted"), grid: colour("--grid"), quiet: colour("--quiet"), surface: colour("--surface"),
+    text: colour("--muted"), grid: colour("--grid"), quiet: colour("--quiet"), spike: colour("--spike"), surface: colour("--surface"),
     flags: { note: colour("--accent"), error: colour("--bad"), warning: colour("--warn") },
     runs: Array.from({ length: COLOURS }, (_, index) => colour(`--run-${index}`)),
   };

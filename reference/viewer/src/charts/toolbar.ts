@@ -2,7 +2,8 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Store } from "../store.js";
-import { plain } from "../text.js";
+import { plain, short } from "../text.js";
+import { colourKeys, GRADIENT } from "./colouring.js";
 import { groupKeys } from "./grouping.js";
 import { START, type ViewState, type XAxis } from "../view-state.js";
 
@@ -22,6 +23,8 @@ export class Toolbar {
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
   private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map(([value, text]) => html("option", { value }, text)));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
+  private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
+  private readonly legend = html("div", { class: "legend", hidden: true });
   private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
   private groupRuns: unknown = null;
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
@@ -40,23 +43,25 @@ export class Toolbar {
     this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
     this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
     this.group.addEventListener("change", () => store.update({ group: this.group.value }, small));
+    this.colour.addEventListener("change", () => store.update({ colour: this.colour.value }, small));
     this.base.addEventListener("change", () => store.update({ base: this.base.value }, small));
     this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
     this.opener = button("Options", { class: "button toolbar-opener", "aria-expanded": "false" }, () => this.open());
     const texts: { [key: string]: [string, string] } = {
-      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Clip", "Outliers are cut off: leave the lowest and the highest 2 % out of the range of y"],
+      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Hide outliers", "The axis y leaves out the lowest and the highest 2 % of the values, so that the rest fills the chart; spikes beyond it are cut off"],
     };
     const options = html(
       "div",
       { class: "toolbar-options" },
       html("label", { title: "Exponential moving average, corrected for its start. The weight counts for a thousandth of the axis." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
       !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
-      !isOfOneRun && html("label", { title: "The difference of each curve to that of one run" }, html("span", { class: "label" }, "Minus"), this.base),
+      !isOfOneRun && html("label", { title: "Gives runs the colour of a result or a setting: numbers by a scale, other values by group" }, html("span", { class: "label" }, "Colour by"), this.colour),
+      !isOfOneRun && html("label", { title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
       ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
     );
     const axis = html("label", {}, html("span", { class: "label" }, "x"), this.axis);
-    this.element = html("div", { class: "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset);
+    this.element = html("div", { class: "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset, this.legend);
   }
 
   update(): void {
@@ -68,8 +73,25 @@ export class Toolbar {
     this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
     for (const { box, key } of this.boxes) box.checked = state[key];
     this.reset.hidden = state.zoom === null;
-    const inUse = [state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY, state.clip].filter(Boolean).length;
+    this.updateLegend();
+    const inUse = [state.colour !== "" && !this.isOfOneRun, state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY, state.clip].filter(Boolean).length;
     this.opener.textContent = inUse === 0 ? "Options" : `Options (${inUse})`;
+  }
+
+  /** Says what the colours mean: a bar for numbers, a swatch for each group. */
+  private updateLegend(): void {
+    const { colouring, state } = this.store;
+    this.legend.hidden = !colouring || this.isOfOneRun;
+    if (!colouring || this.isOfOneRun) return;
+    const name = html("span", { class: "label" }, nameOf(state.colour));
+    if (!colouring.scale) {
+      fill(this.legend, name, ...colouring.groups.map(({ text, look }) => html("span", { class: "legend-group" }, html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : 1}` }), plain(text, 40))));
+      return;
+    }
+    const { low, high, isLog } = colouring.scale;
+    const bar = html("span", { class: "legend-bar", role: "img", "aria-label": `from ${short(low)} to ${short(high)}${isLog ? ", logarithmic" : ""}` });
+    bar.style.background = GRADIENT;
+    fill(this.legend, name, short(low), bar, short(high), isLog && html("small", {}, "logarithmic"));
   }
 
   private open(): void {
@@ -81,12 +103,16 @@ export class Toolbar {
     if (this.groupRuns !== shown) {
       this.groupRuns = shown;
       const bases = [...new Map([...shown.slice(0, MOST_KEYS), ...shown.filter(({ id }) => id === state.base)].map((run) => [run.id, run])).values()];
-      fill(this.base, html("option", { value: "" }, "nothing"), ...bases.map(({ id, name }) => html("option", { value: id }, plain(name, 40))));
+      fill(this.base, html("option", { value: "" }, "no run"), ...bases.map(({ id, name }) => html("option", { value: id }, plain(name, 40))));
+      const colours = colourKeys(shown).slice(0, MOST_KEYS);
+      const fields = state.colour === "" || colours.includes(state.colour) ? colours : [state.colour, ...colours];
+      fill(this.colour, html("option", { value: "" }, "run"), ...fields.map((key) => html("option", { value: key }, nameOf(key))));
       const keys = groupKeys(shown).slice(0, MOST_KEYS);
       const known = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
       fill(this.group, html("option", { value: "" }, "no group"), ...known.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
     }
     this.group.value = state.group;
+    this.colour.value = state.colour;
     this.base.value = state.base;
   }
 
@@ -95,6 +121,10 @@ export class Toolbar {
     box.addEventListener("change", () => this.store.update({ [key]: box.checked } as Partial<ViewState>, { isSmall: true }));
     return { box, key };
   }
+}
+
+function nameOf(key: string): string {
+  return plain(key.replace(/^config\./, "").replace(/^(best|last)\./, "$1 "), 40);
 }
 
 function weightOf(place: number): number {

@@ -4,6 +4,7 @@ import { fill, html } from "../../../typescript/page/elements.js";
 import { cutApart } from "../names.js";
 import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
+import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
 import { drawn, placer, type Plot, type Series } from "./plot.js";
 import { placeText } from "./ticks.js";
@@ -18,6 +19,13 @@ interface Shown {
   cursor: Cursor;
   dots: readonly { series: Series; at: number }[];
   hovered: string | null;
+  anomaly: Anomaly | null;
+}
+
+/** Returns what is marked in words: a spike with its value, and where. */
+export function anomalyText({ kind, from, to, value }: Anomaly, axis: XAxis): string {
+  const what = kind === "spike" ? `spike ${short(value!)}` : kind;
+  return from === to ? `${what} at ${placeText(to, axis)}` : `${what} between ${placeText(from, axis)} and ${placeText(to, axis)}`;
 }
 
 export class Tooltip {
@@ -37,7 +45,7 @@ export class Tooltip {
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
     const title = placeText(place, axis);
-    fill(this.element, html("div", { class: "tooltip-title" }, title), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, plain(shown.anomaly.series.run.name, MOST_LETTERS)), ` ${anomalyText(shown.anomaly, axis)} · click for its line`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);
   }

@@ -3,8 +3,8 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
-import type { Scalar } from "../protocol.js";
-import type { Run } from "../protocol.js";
+import { sorted } from "../columns.js";
+import type { Goal, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { Relations } from "./relations.js";
 import { cutApart } from "../names.js";
@@ -33,12 +33,15 @@ export class CompareView implements Showing {
 
   update(): void {
     const shown = this.store.shown;
-    const runs = shown.slice(0, MOST_RUNS);
+    const { metric, goal } = rankingOf(shown);
+    const ranked = metric === null ? [...shown] : sorted(shown, `${goal === "max" ? "-" : ""}best.${metric}`);
+    const runs = ranked.slice(0, MOST_RUNS);
     if (runs.length === 0) {
       fill(this.element, html("p", { class: "nothing" }, this.store.isLoaded ? "No run to compare: nothing passes the filter." : ""));
       return;
     }
-    const note = shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "";
+    const order = metric === null ? "" : `${goal === "max" ? "Highest" : "Lowest"} ${plain(metric, 60)} first. `;
+    const note = order + (shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "");
     this.relations.update(shown);
     const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.differences(runs[0]!));
     fill(this.element, top, this.relations.element, this.metrics(runs), this.settings(runs));
@@ -46,7 +49,7 @@ export class CompareView implements Showing {
 
   /** Leads to the charts of what each run has above the first one. */
   private differences(first: Run): HTMLElement {
-    return button(`Charts minus ${plain(first.name, 40)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
+    return button(`Chart differences to ${plain(first.name, 40)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
   }
 
   private metrics(runs: readonly Run[]): HTMLElement {
@@ -55,7 +58,7 @@ export class CompareView implements Showing {
     const own: HTMLElement[] = [
       plainRow("state", runs.map(stateChip)),
       plainRow("took", runs.map(({ seconds }) => (seconds === null ? "" : duration(seconds)))),
-      plainRow("last step", runs.map(({ steps }) => (steps === null ? "" : grouped(steps)))),
+      plainRow("last step", runs.map(({ last_step }) => (last_step === null ? "" : grouped(last_step)))),
     ];
     return html("section", {}, html("h2", {}, "Results"), table(runs, this.store, [...own, ...rows]), names.size > MOST_ROWS && html("p", { class: "count" }, `${grouped(names.size - MOST_ROWS)} more metrics`));
   }
@@ -81,6 +84,19 @@ export class CompareView implements Showing {
       rows.length === 0 ? html("p", { class: "nothing" }, nothing) : table(runs, this.store, rows),
     );
   }
+}
+
+/** Returns the metric by which runs are ranked: the one with a goal that most runs have, a loss before others. */
+export function rankingOf(runs: readonly Run[]): { metric: string | null; goal: Goal } {
+  const counts = new Map<string, { count: number; goal: Goal }>();
+  for (const { metrics } of runs) {
+    for (const [name, { best, goal }] of Object.entries(metrics)) {
+      if (best !== null && goal !== null) counts.set(name, { count: (counts.get(name)?.count ?? 0) + 1, goal });
+    }
+  }
+  const rank = (name: string) => (/^(val|eval|valid)[/_.]?.*loss/.test(name) ? 0 : /loss/.test(name) ? 1 : 2);
+  const [first] = [...counts].sort(([a, one], [b, other]) => other.count - one.count || rank(a) - rank(b));
+  return first ? { metric: first[0], goal: first[1].goal } : { metric: null, goal: null };
 }
 
 function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {

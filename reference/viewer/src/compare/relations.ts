@@ -1,7 +1,8 @@
 /** What settings have to do with results: a scatter of one against another, and all of them as parallel coordinates. */
 
-import { fill, html, svg } from "../../../typescript/page/elements.js";
-import { placer, type Range } from "../charts/plot.js";
+import { button, fill, html, svg } from "../../../typescript/page/elements.js";
+import { colouringOf } from "../charts/colouring.js";
+import { placer, type Range, valueAt } from "../charts/plot.js";
 import { ticks } from "../charts/ticks.js";
 import { columnOf } from "../columns.js";
 import type { Run } from "../protocol.js";
@@ -9,6 +10,7 @@ import { dataTable } from "../run/lists.js";
 import { fitted } from "../fitted.js";
 import { cutMiddle } from "../names.js";
 import { fieldOf } from "../run-fields.js";
+import type { Look } from "../palette.js";
 import type { Store } from "../store.js";
 import { counted, plain, short, valueText } from "../text.js";
 
@@ -26,6 +28,8 @@ const LEAST_APART = 118;
 const SHORT_AXES = 4;
 /** Letters of a title between two others. */
 const MOST_LETTERS = 14;
+/** A shorter drag is a click, in pixels. */
+const LEAST_DRAG = 4;
 
 /** One field of all runs on an axis: numbers by their value, others by their order. */
 interface Scale {
@@ -79,6 +83,10 @@ export class Relations {
   private readonly table = html("div", {});
   private runs: readonly Run[] = [];
   private names = "";
+  /** Ranges of axes to which the lines are narrowed, by the id of the field. */
+  private readonly brushed = new Map<string, readonly [number, number]>();
+  private readonly brush = html("div", { class: "toolbar", hidden: true });
+  private tints: ReadonlyMap<string, Look> = new Map();
 
   constructor(private readonly store: Store) {
     for (const select of [this.across, this.up]) select.addEventListener("change", () => this.draw());
@@ -87,7 +95,7 @@ export class Relations {
       this.element,
       html("h2", {}, "Settings and results"),
       html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.up), html("label", {}, html("span", { class: "label" }, "against"), this.across)),
-      this.drawings, behind,
+      this.brush, this.drawings, behind,
     );
   }
 
@@ -107,15 +115,58 @@ export class Relations {
 
   private draw(): void {
     const [x, y] = [scaleOf(this.runs, this.across.value), scaleOf(this.runs, this.up.value)];
+    // The result is what the lines are about: each has its colour.
+    this.tints = colouringOf(this.runs, this.up.value).looks;
     const { settings } = fieldsOf(this.runs);
     const axes = [...settings.slice(0, MOST_AXES - 1).map((id) => scaleOf(this.runs, id)), y];
     fill(this.scatter, fitted((width) => this.points(x, y, width)));
     fill(this.lines, axes.length > 2 && fitted((width) => this.parallel(axes, width), LINES.left + LINES.right + (axes.length - 1) * LEAST_APART));
+    this.sayBrushed(axes);
     this.lines.hidden = axes.length <= 2;
     this.drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
     const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...shown.map(({ id }) => cell(run, id))]);
     fill(this.table, dataTable(["run", ...shown.map(({ title }) => title)], rows));
+  }
+
+  /** Returns the runs that are within every range that was marked on an axis. */
+  private within(axes: readonly Scale[]): Run[] {
+    const marked = axes.flatMap((scale) => (this.brushed.has(scale.id) ? [{ scale, range: this.brushed.get(scale.id)! }] : []));
+    return this.runs.filter((_, at) => marked.every(({ scale, range: [low, high] }) => scale.values[at] !== null && scale.values[at]! >= low && scale.values[at]! <= high));
+  }
+
+  private sayBrushed(axes: readonly Scale[]): void {
+    const isMarked = axes.some(({ id }) => this.brushed.has(id));
+    this.brush.hidden = !isMarked;
+    if (!isMarked) return;
+    const runs = this.within(axes);
+    fill(
+      this.brush,
+      html("p", { class: "count" }, `${counted(runs.length, "run")} within what is marked`),
+      runs.length > 0 && button("Select these", { class: "button" }, () => {
+        this.brushed.clear();
+        this.store.update({ selected: runs.map(({ id }) => id) });
+      }),
+      button("Clear marks", { class: "button" }, () => {
+        this.brushed.clear();
+        this.draw();
+      }),
+    );
+  }
+
+  /** Marks a range of an axis while the pointer is dragged along it; a click takes the mark away. */
+  private dragged(event: PointerEvent, drawing: SVGSVGElement, { id, range }: Scale): void {
+    const { height, top, bottom } = LINES;
+    const place = ({ clientY }: PointerEvent) => valueAt(range, height - bottom, -(height - top - bottom), Math.min(Math.max(clientY - drawing.getBoundingClientRect().top, top), height - bottom));
+    const start = place(event);
+    const end = (last: PointerEvent) => {
+      const [low, high] = [Math.min(start, place(last)), Math.max(start, place(last))];
+      if (Math.abs(last.clientY - event.clientY) < LEAST_DRAG) this.brushed.delete(id);
+      else this.brushed.set(id, [low, high]);
+      this.draw();
+    };
+    event.preventDefault();
+    window.addEventListener("pointerup", end, { once: true });
   }
 
   private points(x: Scale, y: Scale, width: number): SVGSVGElement {
@@ -145,11 +196,21 @@ export class Relations {
         ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
       ),
     );
+    const kept = new Set(this.within(axes));
+    const grips = axes.map((scale, index) => {
+      const range = this.brushed.get(scale.id);
+      const ends = range?.map(places[index]!);
+      const grip = svg("rect", { class: "axis-grip", x: at(index) - 11, y: top, width: 22, height: height - top - bottom }, svg("title", {}, `Drag along ${plain(scale.title, 40)} to mark runs; a click takes the mark away`));
+      grip.addEventListener("pointerdown", (event) => this.dragged(event as PointerEvent, (grip as SVGElement).ownerSVGElement!, scale));
+      return svg("g", {}, ends && svg("rect", { class: "axis-marked", x: at(index) - 6, y: Math.min(...ends), width: 12, height: Math.max(Math.abs(ends[0]! - ends[1]!), 2) }), grip);
+    });
     const runs = this.runs.map((run, index) => {
       const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [`${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}`]));
-      return points.length < 2 ? null : this.link(run, index, [svg("polyline", { class: `line-of-run run-${this.store.look(run.id).colour}`, points: points.join(" ") })], axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
+      const line = svg("polyline", { class: kept.has(run) ? "line-of-run" : "line-of-run is-dim", points: points.join(" ") }) as SVGPolylineElement;
+      line.style.stroke = this.tints.get(run.id)?.tint ?? "";
+      return points.length < 2 ? null : this.link(run, index, [line], axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
     });
-    return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns);
+    return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns, ...grips);
   }
 
   private link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {

@@ -6,7 +6,7 @@ import type { Problem } from "../../../typescript/src/scanner.js";
 import { plainValue } from "../folder/plain-values.js";
 import type { Json } from "../protocol.js";
 import { type Dialect, expressionOf } from "./dialect.js";
-import { type Members, notFinite } from "./mapping.js";
+import { isMembers, type Members, notFinite } from "./mapping.js";
 
 /** What is wrong with a line, in byte order. */
 export interface Verdict {
@@ -23,8 +23,14 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)\s?[=: ]\s?([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan\b|inf(?:inity)?\b))((?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?\s?[=: ]\s?['"]?([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))((?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+/** What a text that is a number can begin with. */
+const NUMBER_START = /^[-+.\d ]/;
+/** A list with more members is data, not metrics. */
+const MOST_LISTED = 256;
+/** Colours of a terminal. */
+const ESCAPES = /\x1b\[[0-9;]*[A-Za-z]/g;
 const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "None", "null"]);
 /** A string, or a word for a number that is not finite; the strings are kept. */
 const WORD = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
@@ -35,16 +41,16 @@ const NONE: ReadonlyMap<string, number> = new Map();
 /** A longer line is not looked at for a second record. */
 const LONG_LINE = 1 << 20;
 const SPACED_COLON = /"[ \t\r]+:/;
-const [COLON, OPENING, CLOSING] = [0x3a, 0x7b, 0x7d];
+const [COLON, OPENING, CLOSING, COMMENT, BLANK] = [0x3a, 0x7b, 0x7d, 0x23, 0x20];
 
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Returns the form of a dialect; *isForCheck* where keys that occur twice have to be known. */
-export function formOf({ form, non_finite }: Dialect, isForCheck = false): RowForm {
+export function formOf({ form, non_finite, values = {} }: Dialect, isForCheck = false): RowForm {
   if (form.type === "csv") return new CsvForm(form.delimiter ?? ",");
   if (form.type === "pattern") return new PatternForm(form.patterns ?? []);
-  return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false, isForCheck);
+  return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false, isForCheck, values.texts ?? false, values.lists ?? false);
 }
 
 /** A JSON object, alone on its line or after a prefix; bare NaN and Infinity are taken where the dialect has them. */
@@ -53,9 +59,31 @@ export class JsonForm implements RowForm {
     private readonly prefix: Uint8Array = NO_BYTES,
     private readonly takesBare = false,
     private readonly isForCheck = false,
+    private readonly texts = false,
+    private readonly lists = false,
   ) {}
 
   read(data: Uint8Array, isFirst: boolean): Found {
+    const found = this.lineOf(data, isFirst);
+    return found && "value" in found && (this.texts || this.lists) ? { ...found, value: this.unfolded(found.value) } : found;
+  }
+
+  /** Returns an object with numbers in place of texts that spell them, and objects in place of lists of numbers. */
+  private unfolded(value: Members): Members {
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.member(member)]));
+  }
+
+  private member(member: Json): Json {
+    if (typeof member === "string") return this.texts && NUMBER_START.test(member) ? cellOf(member) : member;
+    if (Array.isArray(member)) {
+      if (!this.lists || member.length === 0 || member.length > MOST_LISTED) return member;
+      const found = member.map((each) => this.member(each));
+      return found.every((each) => typeof each === "number") ? Object.fromEntries(found.map((each, at) => [String(at), each])) : member;
+    }
+    return isMembers(member) ? this.unfolded(member) : member;
+  }
+
+  private lineOf(data: Uint8Array, isFirst: boolean): Found {
     if (this.prefix.length === 0) return this.objectIn(data, isFirst);
     const at = placeOf(data, this.prefix);
     if (at < 0) return null;
@@ -122,9 +150,13 @@ function withWords(text: string): Members | null {
   }
 }
 
-/** Rows of cells under the header in the first line. A header that comes again is passed over. A repeated name has a number after it. */
+/**
+ * Rows of cells under the header in the first line. A header that comes again is passed over, and so are lines before it that begin with `#`, one of which
+ * is the header of a table that begins with numbers. A repeated name has a number after it.
+ */
 export class CsvForm implements RowForm {
   private first: readonly string[] = [];
+  private comment: readonly string[] = [];
   /** Names of the columns; null before the first line. */
   header: readonly string[] | null = null;
 
@@ -138,15 +170,28 @@ export class CsvForm implements RowForm {
       return unreadable(bad.length > 0 ? bad : [badRow("the line is not a row of cells")]);
     }
     if (cells.length === 0) return null;
-    if (this.header === null) {
-      this.first = cells;
-      this.header = differentNames(cells);
-      return null;
-    }
+    if (this.header === null && !this.takesHeader(cells, hasMark ? data.subarray(3) : data)) return null;
+    if (this.header === null) return null;
     const { first, header } = this;
     if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
+    if (cells.length !== header.length && data[0] === COMMENT) return null;
     if (cells.length !== header.length) return unreadable([badRow(`the row has ${cells.length} cell${cells.length === 1 ? "" : "s"}, the header has ${header.length}`)]);
     return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, cellOf(cell)]]))) };
+  }
+
+  /** Takes the header from some cells; returns whether they are a row under a header that came before. */
+  private takesHeader(cells: readonly string[], data: Uint8Array): boolean {
+    if (data[0] === COMMENT) {
+      this.comment = this.cells(data.subarray(data.findIndex((byte) => byte !== COMMENT && byte !== BLANK))) ?? [];
+      return false;
+    }
+    if (this.comment.length === cells.length && cells.every(isNumber) && !this.comment.some(isNumber)) {
+      this.header = differentNames(this.comment);
+      return true;
+    }
+    this.first = cells;
+    this.header = differentNames(cells);
+    return false;
   }
 
   /** Returns the cells of a line; null where it is not text. */
@@ -154,8 +199,9 @@ export class CsvForm implements RowForm {
     if (data.includes(0)) return null;
     try {
       const text = exact.decode(data).replace(/\r+$/, "");
-      if (text === "") return [];
-      return text.includes('"') ? quotedCells(text, this.delimiter) : text.split(this.delimiter);
+      if (text.trim() === "") return [];
+      const cells = text.includes('"') ? quotedCells(text, this.delimiter) : text.split(this.delimiter);
+      return cells.map((cell) => cell.trim());
     } catch {
       return null;
     }
@@ -176,7 +222,7 @@ function quotedCells(text: string, delimiter: string): string[] {
   let isQuoted = false;
   for (let at = 0; at < text.length; at++) {
     const letter = text[at]!;
-    const isStart = at === 0 || text[at - 1] === delimiter;
+    const isStart = cell.trim() === "" && !isQuoted;
     if (isQuoted && letter === '"' && text[at + 1] === '"') cell += text[at++]!;
     else if (letter === '"' && (isQuoted || isStart)) isQuoted = !isQuoted;
     else if (letter === delimiter && !isQuoted) {
@@ -197,7 +243,7 @@ class PatternForm implements RowForm {
 
   read(data: Uint8Array): Found {
     if (data.length > MOST_TEXT) return null;
-    const text = lenient.decode(data).replace(/\r+$/, "");
+    const text = lenient.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
     for (const pattern of this.patterns) {
       const found = pattern.exec(text);
       if (!found) continue;
@@ -234,6 +280,10 @@ function differentNames(names: readonly string[]): string[] {
     found.add(unused);
   }
   return [...found];
+}
+
+function isNumber(text: string): boolean {
+  return NUMBER.test(text) || notFinite(text) !== undefined;
 }
 
 /** Returns the number in the text of a cell, or the text. */

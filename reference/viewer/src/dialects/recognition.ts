@@ -33,7 +33,7 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
   const name = streamName(environment.name ?? "");
   // A manifest beside the file counts less than a dialect of one program.
   const known = DIALECTS.filter(({ rank }) => profile === null || rank === "program");
-  const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
+  const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(a.long === undefined) - Number(b.long === undefined) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
   const text = Array.from(head, (byte) => String.fromCharCode(byte)).join("");
   for (const dialect of ordered) {
     const mark = dialect.recognize.text;
@@ -50,17 +50,63 @@ function isNamed({ files = [] }: Dialect, name: string): boolean {
 
 function readAs(dialect: Dialect, rows: readonly Row[]): ReadAs {
   const { step, time = [], epoch = [], phase = [], rank } = dialect;
-  const chosen = firstKey(step, rows) ?? (rank === "program" ? (step[0] ?? null) : null);
+  const isExact = rank === "program";
+  const chosen = firstKey(step, rows, isExact) ?? (isExact ? (step[0] ?? null) : null);
+  const present = keysOf(rows, () => true);
+  const texts = keysOf(rows, (value) => typeof value === "string");
+  const spelt = (keys: readonly string[]) => (isExact ? keys : keys.flatMap((key) => foundKey(key, present) ?? []));
+  const times = time.flatMap(({ key, unit }) => spelt([key]).map((found) => ({ key: found, unit })));
   return {
-    dialect, step: chosen,
-    time: time.find(({ key, unit }) => rows.some((row) => row.has(key) && timeOf(row.get(key), unit) !== null)) ?? null,
-    epoch: epoch.find((key) => key !== chosen && rows.some((row) => row.has(key))) ?? null,
-    phase: phase.find((key) => rows.some((row) => typeof row.get(key) === "string")) ?? null,
+    dialect: pivoted(dialect, rows) ?? dialect, step: chosen,
+    time: times.find(({ key, unit }) => rows.some((row) => row.has(key) && timeOf(row.get(key), unit) !== null)) ?? null,
+    epoch: spelt(epoch).find((key) => key !== chosen && present.includes(key)) ?? null,
+    phase: spelt(phase).find((key) => texts.includes(key)) ?? null,
   };
 }
 
-function firstKey(keys: readonly string[], rows: readonly Row[]): string | null {
-  return keys.find((key) => rows.some((row) => numberIn(row.get(key)) !== null)) ?? null;
+/** Returns a dialect with the keys of the metric's name and value that rows have; null where they have none. */
+function pivoted(dialect: Dialect, rows: readonly Row[]): Dialect | null {
+  const present = keysOf(rows, () => true);
+  const isMostly = (fits: (value: Json | undefined) => boolean) => (key: string) => 2 * rows.filter((row) => fits(row.get(key))).length >= rows.length;
+  const first = (keys: readonly string[], fits: (value: Json | undefined) => boolean) => keys.flatMap((key) => foundKey(key, present) ?? []).find(isMostly(fits));
+  const name = first(dialect.long?.name ?? [], (value) => typeof value === "string");
+  const value = first(dialect.long?.value ?? [], isMeasure);
+  return name === undefined || value === undefined || name === value ? null : { ...dialect, values: { ...dialect.values, name, value } };
+}
+
+function isMeasure(value: Json | undefined): boolean {
+  return typeof value === "number" || (typeof value === "string" && notFinite(value) !== undefined);
+}
+
+/** Returns whether rows have one metric each: several names occur, or there is no other number. */
+function isLong({ values, time = [], epoch = [] }: Dialect, rows: readonly Row[], step: string): boolean {
+  const own = new Set([step, values?.value, ...time.map(({ key }) => key), ...epoch]);
+  const names = new Set(rows.map((row) => row.get(values?.name ?? "")));
+  return names.size > 1 || !keysOf(rows, (value) => typeof value === "number").some((key) => !own.has(key));
+}
+
+/** Returns the first of some keys under which rows have numbers, as they spell it: unless it is exact, case and marks between words do not count. */
+function firstKey(keys: readonly string[], rows: readonly Row[], isExact: boolean): string | null {
+  const present = keysOf(rows, (value) => numberIn(value) !== null);
+  if (isExact) return keys.find((key) => present.includes(key)) ?? null;
+  const whole = keys.map((key) => foundKey(key, present)).find((key) => key !== null);
+  if (whole !== undefined) return whole;
+  const ends = new Map([...present].reverse().filter((key) => key.includes("/")).map((key) => [plainName(key.slice(key.lastIndexOf("/") + 1)), key]));
+  return keys.map((key) => ends.get(plainName(key))).find((key) => key !== undefined) ?? null;
+}
+
+function keysOf(rows: readonly Row[], fits: (value: Json | undefined) => boolean): string[] {
+  return [...new Set(rows.flatMap((row) => [...row].filter(([, value]) => fits(value)).map(([key]) => key)))];
+}
+
+/** Returns a key as it is spelt among others. */
+function foundKey(key: string, present: readonly string[]): string | null {
+  const plain = plainName(key);
+  return present.includes(key) ? key : (present.find((each) => plainName(each) === plain) ?? null);
+}
+
+function plainName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_").replaceAll(/^_+|_+$/g, "");
 }
 
 function fits(dialect: Dialect, rows: readonly Row[]): boolean {
@@ -70,14 +116,19 @@ function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   if (!rows.some((row) => hasMarks(dialect, row)) || absent.some((key) => rows.some((row) => row.has(key)))) return false;
   if (dialect.form.type === "pattern") return true;
   if (dialect.rank === "program") return Boolean(text || keys || any);
-  const key = firstKey(dialect.step, rows);
+  const key = firstKey(dialect.step, rows, false);
   if (key === null) return false;
+  if (dialect.long !== undefined) {
+    const long = pivoted(dialect, rows);
+    if (long === null || !isLong(long, rows, key)) return false;
+  }
   const stepped = rows.filter((row) => numberIn(row.get(key)) !== null);
-  return 2 * stepped.length >= rows.length && stepped.some((row) => [...row].some(([name, value]) => name !== key && (typeof value === "number" || (typeof value === "string" && notFinite(value) !== undefined))));
+  return 2 * stepped.length >= rows.length && stepped.some((row) => [...row].some(([name, value]) => name !== key && isMeasure(value)));
 }
 
-function hasMarks({ recognize: { keys = [], any = [], equals = {} } }: Dialect, row: Row): boolean {
-  return keys.every((key) => row.has(key)) && (any.length === 0 || any.some((key) => row.has(key))) && Object.entries(equals).every(([key, value]) => row.get(key) === value);
+function hasMarks({ rank, recognize: { keys = [], any = [], equals = {} } }: Dialect, row: Row): boolean {
+  const isThere = (key: string) => (rank === "program" ? row.has(key) : foundKey(key, [...row.keys()]) !== null);
+  return keys.every((key) => row.has(key)) && (any.length === 0 || any.some(isThere)) && Object.entries(equals).every(([key, value]) => row.get(key) === value);
 }
 
 /** Returns the first records in the head of a file as a dialect reads them. */
@@ -86,7 +137,8 @@ function firstRows(head: Uint8Array, dialect: Dialect): Row[] {
   const isJson = !(form instanceof CsvForm) && dialect.form.type !== "pattern";
   const rows: Row[] = [];
   const lines = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "").feed(head).map(({ data }) => data) : linesOf(head);
-  for (const [at, line] of [...lines].entries()) {
+  const all = [...lines];
+  for (const [at, line] of all.entries()) {
     // To find out what is wrong with a line takes long, and most lines of other files hold no object.
     if (line === null || (isJson && !line.includes(BRACE))) continue;
     const found = form.read(line, at === 0);
@@ -94,7 +146,7 @@ function firstRows(head: Uint8Array, dialect: Dialect): Row[] {
     if (rows.length === MOST_ROWS) break;
   }
   // A header alone: its names say what the file will be.
-  if (form instanceof CsvForm && rows.length === 0 && form.header !== null) rows.push(new Map(form.header.map((name) => [name, 0])));
+  if (form instanceof CsvForm && rows.length === 0 && form.header !== null && all.length === 1) rows.push(new Map(form.header.map((name) => [name, 0])));
   return rows;
 }
 

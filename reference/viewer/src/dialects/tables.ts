@@ -4,12 +4,18 @@ import type { Dialect } from "./dialect.js";
 
 /** Usual names of the logs of other programs, `*` for any characters. */
 export const USUAL_NAMES: readonly string[] = [
+ "progress.csv",
+ "catboost_training.json",
+ "*_metrics.jsonl",
  "metrics.csv",
  "log.csv",
  "history.csv",
- "progress.csv",
  "train.csv",
+ "losses.csv",
+ "results.csv",
+ "scores.csv",
  "metrics.json",
+ "log.txt",
  "trainer_state.json",
  "history.json",
  "log.json",
@@ -24,7 +30,6 @@ export const USUAL_NAMES: readonly string[] = [
  "history.jsonl",
  "events.jsonl",
  "training_log.jsonl",
- "log.txt",
  "result_*.txt",
  "*.mllog",
  "scalars.json",
@@ -33,9 +38,13 @@ export const USUAL_NAMES: readonly string[] = [
  "validation_*.jsonl",
  "result.json",
  "progress.json",
+ "progress.txt",
+ "stats.jsonl",
+ "run-*-tag-*.csv",
  "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl",
  "metrics.tsv",
  "log.tsv",
+ "wandb_export_*.csv",
  "records.jsonl",
  "wandb-history.jsonl"
 ];
@@ -48,6 +57,112 @@ export const PART_NAMES: readonly string[] = [
 
 export const DIALECTS: readonly Dialect[] = [
  {
+  "name": "baselines",
+  "rank": "program",
+  "files": [
+   "progress.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "any": [
+    "misc/nupdates",
+    "nupdates"
+   ],
+   "text": "(?:^|,)(?:misc/)?total_timesteps(?:,|\\r?\\n)"
+  },
+  "step": [
+   "misc/total_timesteps",
+   "total_timesteps"
+  ],
+  "time": [
+   {
+    "key": "misc/time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "catboost",
+  "rank": "program",
+  "files": [
+   "catboost_training.json"
+  ],
+  "form": {
+   "type": "document",
+   "rows": "iterations"
+  },
+  "recognize": {
+   "text": "\"iterations\"\\s*:\\s*\\[\\s*\\{[^\\]]*\"(?:passed_time|learn)\"|\"launch_mode\"[^\\]]*\"parameters\""
+  },
+  "step": [
+   "iteration"
+  ],
+  "time": [
+   {
+    "key": "passed_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "values": {
+   "except": [
+    "remaining_time"
+   ],
+   "lists": true
+  },
+  "steps": "increase",
+  "non_finite": [
+   "bare"
+  ]
+ },
+ {
+  "name": "comet",
+  "rank": "program",
+  "files": [
+   "*_metrics.jsonl"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "metricName",
+    "metricValue"
+   ]
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "unix-milliseconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "name": "metricName",
+   "value": "metricValue",
+   "texts": true
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "csv",
   "rank": "guess",
   "files": [
@@ -55,7 +170,10 @@ export const DIALECTS: readonly Dialect[] = [
    "log.csv",
    "history.csv",
    "progress.csv",
-   "train.csv"
+   "train.csv",
+   "losses.csv",
+   "results.csv",
+   "scores.csv"
   ],
   "form": {
    "type": "csv",
@@ -68,9 +186,36 @@ export const DIALECTS: readonly Dialect[] = [
     "_step",
     "iteration",
     "iter",
+    "it",
+    "itr",
     "update",
     "num_updates",
-    "epoch"
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
    ]
   },
   "step": [
@@ -79,9 +224,36 @@ export const DIALECTS: readonly Dialect[] = [
    "_step",
    "iteration",
    "iter",
+   "it",
+   "itr",
    "update",
    "num_updates",
-   "epoch"
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
   ],
   "time": [
    {
@@ -97,12 +269,28 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "any"
    },
    {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
     "key": "ts",
     "unit": "any"
    },
    {
     "key": "time",
     "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
    },
    {
     "key": "elapsed",
@@ -126,6 +314,10 @@ export const DIALECTS: readonly Dialect[] = [
    },
    {
     "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
     "unit": "run-seconds"
    }
   ],
@@ -159,7 +351,6 @@ export const DIALECTS: readonly Dialect[] = [
    "any": [
     "data_time",
     "eta_seconds",
-    "total_loss",
     "rank_data_time"
    ]
   },
@@ -174,6 +365,97 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "detr",
+  "rank": "program",
+  "files": [
+   "log.txt"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "epoch",
+    "n_parameters"
+   ],
+   "any": [
+    "train_lr",
+    "train_loss"
+   ]
+  },
+  "step": [
+   "epoch"
+  ],
+  "values": {
+   "except": [
+    "n_parameters"
+   ],
+   "lists": true
+  },
+  "steps": "increase",
+  "non_finite": [
+   "bare"
+  ]
+ },
+ {
+  "name": "fairseq-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^(?:(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) \\| INFO \\| )?(?:(?P<phase>train_inner|train|valid) \\| )?epoch (?P<epoch>\\d+)[:| ].*?(?P<pairs>\\b(?:valid on '[^']*' subset \\| )?loss[= ].*num_updates[= ](?P<step>\\d+).*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)\\bepoch \\d+[:| ][^\\r\\n]*\\bloss[= ][^\\r\\n]*\\bnum_updates[= ]\\d"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase"
+  ],
+  "values": {
+   "except": [
+    "num_updates"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "hf-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "\\{(?P<pairs>'(?:loss|eval_loss|train_runtime|grad_norm|eval_\\w+)': .*'epoch': '?(?P<epoch>[\\d.]+).*)\\}"
+   ]
+  },
+  "recognize": {
+   "text": "\\{'(?:loss|eval_loss)': '?[-\\dn][^\\r\\n]*'epoch': '?[\\d.]+'?\\}"
+  },
+  "step": [],
+  "epoch": [
+   "epoch"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -221,9 +503,29 @@ export const DIALECTS: readonly Dialect[] = [
    "_step",
    "iteration",
    "iter",
+   "itr",
    "update",
    "num_updates",
-   "epoch"
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "n_iter",
+   "generation",
+   "round",
+   "epoch",
+   "episode"
   ],
   "time": [
    {
@@ -239,12 +541,28 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "any"
    },
    {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
     "key": "ts",
     "unit": "any"
    },
    {
     "key": "time",
     "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
    },
    {
     "key": "elapsed",
@@ -269,6 +587,10 @@ export const DIALECTS: readonly Dialect[] = [
    {
     "key": "_runtime",
     "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
    }
   ],
   "epoch": [
@@ -280,6 +602,10 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "values": {
+   "texts": true,
+   "lists": true
+  },
   "steps": "increase",
   "non_finite": [
    "bare",
@@ -305,7 +631,7 @@ export const DIALECTS: readonly Dialect[] = [
    "absent": [
     "step"
    ],
-   "text": "^epoch,[^\\r\\n]*(?:loss|accuracy)"
+   "text": "^epoch,[^\\r\\n/]*(?:loss|accuracy)[^\\r\\n/]*\\r?\\n0,"
   },
   "step": [
    "epoch"
@@ -401,6 +727,703 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "long-csv",
+  "rank": "shape",
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "long": {
+   "name": [
+    "name",
+    "metric",
+    "metric_name",
+    "metricName",
+    "key",
+    "tag",
+    "variable"
+   ],
+   "value": [
+    "value",
+    "metric_value",
+    "metricValue",
+    "scalar",
+    "val"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "long-json",
+  "rank": "shape",
+  "form": {
+   "type": "document",
+   "rows": ""
+  },
+  "recognize": {
+   "text": "^\\s*\\[\\s*\\{"
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "values": {
+   "texts": true
+  },
+  "long": {
+   "name": [
+    "name",
+    "metric",
+    "metric_name",
+    "metricName",
+    "key",
+    "tag",
+    "variable"
+   ],
+   "value": [
+    "value",
+    "metric_value",
+    "metricValue",
+    "scalar",
+    "val"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "bare",
+   "text",
+   "null"
+  ]
+ },
+ {
+  "name": "long-jsonl",
+  "rank": "shape",
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "values": {
+   "texts": true
+  },
+  "long": {
+   "name": [
+    "name",
+    "metric",
+    "metric_name",
+    "metricName",
+    "key",
+    "tag",
+    "variable"
+   ],
+   "value": [
+    "value",
+    "metric_value",
+    "metricValue",
+    "scalar",
+    "val"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "bare",
+   "text",
+   "null"
+  ]
+ },
+ {
+  "name": "long-tsv",
+  "rank": "shape",
+  "form": {
+   "type": "csv",
+   "delimiter": "\t"
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "long": {
+   "name": [
+    "name",
+    "metric",
+    "metric_name",
+    "metricName",
+    "key",
+    "tag",
+    "variable"
+   ],
+   "value": [
+    "value",
+    "metric_value",
+    "metricValue",
+    "scalar",
+    "val"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "maxtext-console",
   "rank": "program",
   "form": {
@@ -478,9 +1501,29 @@ export const DIALECTS: readonly Dialect[] = [
     "_step",
     "iteration",
     "iter",
+    "itr",
     "update",
     "num_updates",
-    "epoch"
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "n_iter",
+    "generation",
+    "round",
+    "epoch",
+    "episode"
    ]
   },
   "step": [
@@ -489,9 +1532,29 @@ export const DIALECTS: readonly Dialect[] = [
    "_step",
    "iteration",
    "iter",
+   "itr",
    "update",
    "num_updates",
-   "epoch"
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "n_iter",
+   "generation",
+   "round",
+   "epoch",
+   "episode"
   ],
   "time": [
    {
@@ -507,12 +1570,28 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "any"
    },
    {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
     "key": "ts",
     "unit": "any"
    },
    {
     "key": "time",
     "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
    },
    {
     "key": "elapsed",
@@ -537,6 +1616,10 @@ export const DIALECTS: readonly Dialect[] = [
    {
     "key": "_runtime",
     "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
    }
   ],
   "epoch": [
@@ -548,6 +1631,10 @@ export const DIALECTS: readonly Dialect[] = [
    "mode",
    "stage"
   ],
+  "values": {
+   "texts": true,
+   "lists": true
+  },
   "steps": "increase",
   "non_finite": [
    "bare",
@@ -637,6 +1724,31 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "any",
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "modded-nanogpt",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^step:(?P<step>\\d+)/(?P<planned>\\d+) (?P<pairs>\\w+:.*)"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^step:\\d+/\\d+ (?:train|val)_(?:loss|time):"
+  },
+  "step": [
+   "step"
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -975,6 +2087,257 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "semicolon-csv",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": ";"
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "spinningup",
+  "rank": "program",
+  "files": [
+   "progress.txt"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": "\t"
+  },
+  "recognize": {
+   "keys": [
+    "Epoch",
+    "TotalEnvInteracts"
+   ]
+  },
+  "step": [
+   "TotalEnvInteracts"
+  ],
+  "time": [
+   {
+    "key": "Time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "Epoch"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "stylegan",
+  "rank": "program",
+  "files": [
+   "stats.jsonl"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "Progress/tick/mean"
+   ]
+  },
+  "step": [
+   "Progress/tick/mean"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "unix-seconds"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "bare"
+  ]
+ },
+ {
+  "name": "tensorboard-csv",
+  "rank": "program",
+  "files": [
+   "run-*-tag-*.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "text": "^Wall time,Step,Value\\r?\\n"
+  },
+  "step": [
+   "Step"
+  ],
+  "time": [
+   {
+    "key": "Wall time",
+    "unit": "unix-seconds"
+   }
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "trackio",
   "rank": "program",
   "files": [
@@ -1024,7 +2387,8 @@ export const DIALECTS: readonly Dialect[] = [
   "rank": "guess",
   "files": [
    "metrics.tsv",
-   "log.tsv"
+   "log.tsv",
+   "progress.txt"
   ],
   "form": {
    "type": "csv",
@@ -1037,9 +2401,36 @@ export const DIALECTS: readonly Dialect[] = [
     "_step",
     "iteration",
     "iter",
+    "it",
+    "itr",
     "update",
     "num_updates",
-    "epoch"
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
    ]
   },
   "step": [
@@ -1048,9 +2439,36 @@ export const DIALECTS: readonly Dialect[] = [
    "_step",
    "iteration",
    "iter",
+   "it",
+   "itr",
    "update",
    "num_updates",
-   "epoch"
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
   ],
   "time": [
    {
@@ -1066,12 +2484,28 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "any"
    },
    {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
     "key": "ts",
     "unit": "any"
    },
    {
     "key": "time",
     "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
    },
    {
     "key": "elapsed",
@@ -1096,6 +2530,10 @@ export const DIALECTS: readonly Dialect[] = [
    {
     "key": "_runtime",
     "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
    }
   ],
   "epoch": [
@@ -1108,6 +2546,57 @@ export const DIALECTS: readonly Dialect[] = [
    "stage"
   ],
   "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "ultralytics",
+  "rank": "program",
+  "files": [
+   "results.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "keys": [
+    "epoch"
+   ],
+   "text": "^\\s*epoch\\s*,[^\\r\\n]*\\btrain/[a-z_]*loss[^\\r\\n]*\\bmetrics/"
+  },
+  "step": [
+   "epoch"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "run-seconds"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "wandb-csv",
+  "rank": "program",
+  "files": [
+   "wandb_export_*.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "text": "^\"Step\"(?:,\"[^\"\\r\\n]+\")*,\"[^\"\\r\\n]+ - [^\"\\r\\n]+__MIN\""
+  },
+  "step": [
+   "Step"
+  ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]

@@ -53,7 +53,7 @@ export class Attempts {
 
   /** Returns whether a resumption after a line supersedes its record. */
   supersedes(line: number, kind: string | null, step: number, phase: Json | undefined): boolean {
-    if (this.lines.length === 0 || kind === null || !OF_A_STEP.has(kind)) return false;
+    if (this.lines.length === 0 || kind === null || !(OF_A_STEP.has(kind) || !Object.hasOwn(PROFILES["toy/v1"].kinds, kind))) return false;
     const following = this.lines.findIndex((each) => each > line);
     if (following < 0 || step <= this.fromSteps[following]!) return false;
     const own = this.phaseIn(phase);

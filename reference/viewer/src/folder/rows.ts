@@ -1,17 +1,14 @@
 /** A scanned run as a row of the table: see ../../PROTOCOL.md. */
 
+import { PROFILES } from "../../../typescript/src/tables.js";
+import { KAUN_SMALLER_IS_BETTER, LOSS_NAMES, PLANNED_STEPS, SMALLER_IS_BETTER } from "../generated/runs.js";
 import type { Goal, Json, MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Pyramid } from "./pyramid.js";
 import type { Members, Scan } from "./scan.js";
 
-const MOST_SETTINGS = 1000;
+const MOST_SETTINGS = 100_000;
 const MOST_TAGS = 100;
 const LONGEST = 4096;
-/** Settings that say how many steps a run will do, by their last name. */
-const PLANNED = ["max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps"];
-/** What scalars call the loss, the best first. */
-const LOSS_TAGS = ["loss", "train_loss", "train/loss", "Loss/train", "train_loss_step", "train_loss_epoch", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss"];
-const SMALLER_IS_BETTER = ["loss", "error", "ppl", "perplexity"];
 
 /** Returns the row of a run; nothing has checked it yet. */
 export function rowOf(scan: Scan, id: string, isSealed = false): Run {
@@ -23,9 +20,10 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
     group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
-    state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
+    state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started_at: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
     seconds: begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin,
-    steps: scan.lastStep, final_loss: finalLossOf(scan), reason: textOf(scan.end?.["reason"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
+    first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finalLossOf(scan),
+    ended: endedOf(scan), reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
     left_out: { metrics: scan.leftOut, config: Math.max(0, settings.length - MOST_SETTINGS) },
@@ -36,16 +34,21 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
 /** Returns the row of a run that cannot be read. */
 export function unreadableRow(id: string, message: string, bytes: number): Run {
   return {
-    id, run_id: null, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started: null, seconds: null, steps: null,
-    final_loss: null, reason: null, sealed: false, progress: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
+    id, run_id: null, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started_at: null, seconds: null, first_step: null, last_step: null, records: null,
+    final_loss: null, ended: "unknown", reason: null, error: null, sealed: false, progress: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
   };
+}
+
+function endedOf({ end, profile }: Scan): Run["ended"] {
+  if (end !== null) return "yes";
+  return profile && PROFILES[profile].complete !== undefined ? "no" : "unknown";
 }
 
 /** Returns the loss that the end of a run says, else that of its last step; null where it is unknown or was not finite. */
 function finalLossOf({ end, profile, latest }: Scan): number | null {
   const said = end?.["final_loss"];
   if (said === null || typeof said === "number") return said;
-  const name = profile === "kaun/v1" || profile === null ? LOSS_TAGS.find((tag) => latest.has(tag)) : "loss";
+  const name = profile === "kaun/v1" || profile === null ? LOSS_NAMES.find((tag) => latest.has(tag)) : "loss";
   return finite(latest.get(name ?? "")?.final ?? NaN);
 }
 
@@ -77,7 +80,7 @@ export function goalOf({ goals, profile }: Scan, name: string): Goal {
   const stated = goals.get(name) ?? goals.get(fitting.sort((a, b) => b.length - a.length)[0] ?? "");
   if (stated !== undefined) return stated === "min" || stated === "max" ? stated : null;
   const lowered = name.toLowerCase();
-  if (profile === "kaun/v1") return lowered.includes("loss") || lowered.includes("error") ? "min" : "max";
+  if (profile === "kaun/v1") return KAUN_SMALLER_IS_BETTER.some((word) => lowered.includes(word)) ? "min" : "max";
   return SMALLER_IS_BETTER.some((word) => lowered.includes(word)) ? "min" : null;
 }
 
@@ -98,17 +101,26 @@ export function flat(value: Json | undefined, prefix = ""): [string, Json][] {
 
 function scalar(value: Json): Scalar {
   if (typeof value === "string") return cut(value);
-  if (value !== null && typeof value === "object") return `[${Array.isArray(value) ? value.length : Object.keys(value).length} items]`;
+  if (value !== null && typeof value === "object") return cut(JSON.stringify(value));
   return value;
 }
 
 function progressOf(step: number | null, settings: readonly [string, Scalar][]): number | null {
   if (step === null) return null;
   const short = new Map([...settings].reverse().map(([name, value]) => [name.split(".").at(-1)!, value]));
-  const planned = PLANNED.map((name) => short.get(name)).find((value) => typeof value === "number");
+  const planned = PLANNED_STEPS.map((name) => short.get(name)).find((value) => typeof value === "number");
   return typeof planned === "number" && planned > 0 ? Math.min(1, Math.max(0, step / planned)) : null;
 }
 
+/** Returns a text, cut where it is too long for a table, with the digest of all: different texts stay different. */
 function cut(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
+  const letters = text.length <= LONGEST ? [] : [...text];
+  return letters.length <= LONGEST ? text : `${letters.slice(0, LONGEST).join("")}… #${digest(text)}`;
+}
+
+/** Returns the FNV-1a digest of the UTF-8 of a text, 32 bits in hexadecimal. */
+function digest(text: string): string {
+  let found = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) found = Math.imul(found ^ byte, 0x01000193);
+  return (found >>> 0).toString(16).padStart(8, "0");
 }

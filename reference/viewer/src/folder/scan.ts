@@ -7,15 +7,17 @@ import type { Row, RowReader } from "../dialects/row-reader.js";
 import type { Json } from "../protocol.js";
 import { Attempts } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
-import { membersOf, numbersOf, systemNumbers } from "./metrics.js";
 import { plainValue } from "./plain-values.js";
 import { type Budget, type PlaceOf, Pyramid } from "./pyramid.js";
+import { valuesOf } from "./record-mapping.js";
 
 export type Members = { [name: string]: Json };
 export type Mark = Places & { line: number; offset: number; length: number };
 type Places = { step: number | null; time: number | null; epoch: number | null };
 
 const LF = 10;
+/** Steps are integers of 64 bits. */
+const MOST_STEP = 2 ** 63;
 const MOST_MARKS = 2000;
 const MOST_STRETCHES = 20;
 const LAYOUTS: { readonly [profile in ProfileName]?: Layout } = {
@@ -46,7 +48,9 @@ export class Scan {
   end: Members | null = null;
   firstTime: number | null = null;
   lastTime: number | null = null;
-  lastStep: number | null = null;
+  /** The first step in the run's own phase. */
+  firstStep: number | null = null;
+  private last: number | null = null;
   records = 0;
   size = 0;
   committed = 0;
@@ -83,6 +87,16 @@ export class Scan {
       this.firstTime = options.from.firstTime;
     }
     if (options.from || options.rows) this.follow(options.from?.profile ?? null);
+  }
+
+  /** The last step in the run's own phase. */
+  get lastStep(): number | null {
+    return this.last;
+  }
+
+  set lastStep(step: number | null) {
+    this.firstStep ??= step;
+    this.last = step;
   }
 
   /** True after a first scan that found resumptions: only another one can say what they supersede. */
@@ -242,10 +256,11 @@ export class Scan {
     this.lastKind = isToy ? kind : null;
     const isOld = isToy && !this.learns && numbers.has(STEP) && this.attempts.supersedes(this.line, kind, values[STEP]!, null);
     if (time === time && !isOld) this.takeTime(time);
-    const step = numbers.has(STEP) ? values[STEP]! : kind === "scalars" ? (this.lastStep ?? 0) : NaN;
+    const isPlaced = numbers.has(STEP) && Number.isInteger(values[STEP]!) && values[STEP]! >= 0;
+    const step = isPlaced ? values[STEP]! : kind === "scalars" ? (this.lastStep ?? 0) : NaN;
     if (kind === "step") this.hasSteps = true;
-    if (!Number.isInteger(step) || (kind === "step" && !(step >= 0 && time >= 0))) return;
-    if (!isOld) this.takeStepNumber(kind, step);
+    if (!(step >= 0 && step < MOST_STEP) || (kind === "step" && !(time >= 0))) return;
+    if (!isOld && (isPlaced || kind !== "scalars")) this.takeStepNumber(kind, step);
     const epoch = numbers.has(EPOCH) ? values[EPOCH]! : NaN;
     this.place = { step, time, epoch };
     for (let index = 0; index < count; index++) {
@@ -273,7 +288,7 @@ export class Scan {
     this.lastKind = kind;
     if (this.profile === "toy/v1") this.takeToy(kind, value);
     else if (this.profile === "metrics/v1") this.takeEntry(value);
-    else if (this.profile === "kaun/v1") this.takeScalar(value);
+    else if (this.profile === "kaun/v1") this.takeScalar(kind, value);
   }
 
   private takeToy(kind: string | null, value: Members): void {
@@ -286,9 +301,7 @@ export class Scan {
     else if (kind === "run_resume") this.resume(value, time);
     else if (kind === "define" && typeof value["name"] === "string" && typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
     else if (kind === "step") this.takeStep(value, time);
-    else if (kind === "scalars") this.addAll(kind, value, numbersOf(value["values"] as Members), time);
-    else if (kind === "eval" && typeof value["name"] === "string") this.addAll(kind, value, membersOf(value, `${value["name"]}/`), time);
-    else if (kind === "system") this.addAll(kind, value, systemNumbers(value), time);
+    else this.addAll(kind, value, valuesOf(value, "toy/v1", kind), time);
   }
 
   private begin(value: Members): void {
@@ -303,9 +316,9 @@ export class Scan {
     const step = value["step"];
     const phase = this.attempts.phaseIn(value["phase"]);
     this.hasSteps = true;
-    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || !(time >= 0) || phase !== this.attempts.ownPhase) return;
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP || !(time >= 0) || phase !== this.attempts.ownPhase) return;
     if (!this.isOld) this.takeStepNumber("step", step);
-    this.addAll("step", value, membersOf(value), time);
+    this.addAll("step", value, valuesOf(value, "toy/v1", "step"), time);
   }
 
   private resume(value: Members, time: number): void {
@@ -320,23 +333,33 @@ export class Scan {
     const milliseconds = figure(value["wall_time_ms"]);
     if (milliseconds === milliseconds) this.takeTime(milliseconds / 1000);
     const step = value["step"];
-    if (typeof step !== "number" || !Number.isInteger(step)) return;
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP) return;
     this.lastStep = step;
-    this.addAll(null, value, membersOf(value), milliseconds / 1000);
+    this.addAll(null, value, valuesOf(value, "metrics/v1", null), milliseconds / 1000);
   }
 
-  private takeScalar(value: Members): void {
-    const [tag, step, time] = [value["tag"], value["step"], figure(value["wall_time"])];
+  private takeScalar(kind: string | null, value: Members): void {
+    const [tag, time] = [value["tag"], figure(value["wall_time"])];
+    const metrics = valuesOf(value, "kaun/v1", kind);
+    if (kind !== "scalar" && kind !== null) {
+      this.addAll(kind, value, metrics, time - (this.firstTime ?? time));
+      return;
+    }
     if (time === time) this.takeTime(time);
-    if (typeof tag !== "string" || typeof step !== "number" || !Number.isInteger(step) || step < 0) return;
-    if (typeof value["minimize"] === "boolean") this.goals.set(tag, value["minimize"] ? "min" : "max");
+    if (typeof tag === "string" && typeof value["minimize"] === "boolean") this.goals.set(tag, value["minimize"] ? "min" : "max");
+    const step = Math.trunc(figure(value["step"]));
+    if (!(step >= 0 && step < MOST_STEP) || metrics.size === 0) return;
     this.lastStep = step;
-    this.addAll(null, value, numbersOf({ [tag]: value["value"] ?? null }), time - (this.firstTime ?? time));
+    this.addAll(null, { ...value, step }, metrics, time - (this.firstTime ?? time));
   }
 
   private addAll(kind: string | null, value: Members, metrics: ReadonlyMap<string, number>, time: number): void {
-    const step = typeof value["step"] === "number" ? value["step"] : (this.lastStep ?? 0);
-    if (kind === "scalars" && !this.isOld && value["step"] !== undefined) this.takeStepNumber(kind, step);
+    const stated = value["step"];
+    const isPlaced = typeof stated === "number" && Number.isInteger(stated) && stated >= 0;
+    const step = isPlaced ? stated : (this.lastStep ?? 0);
+    if (step >= MOST_STEP) return;
+    if (kind === "scalars" && !this.isOld && isPlaced) this.takeStepNumber(kind, step);
+    if (metrics.size === 0) return;
     this.place = { step, time, epoch: figure(value["epoch"]) };
     for (const [name, number] of metrics) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(step, time, this.place.epoch, number, this.offset, this.line);
   }

@@ -2,8 +2,7 @@
 
 import type { Buckets, Columns } from "./pyramid.js";
 
-/** Names of metrics that count tokens; the first that a run has is its axis. */
-export const TOKENS = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
+export { TOKEN_COUNTS as TOKENS } from "../generated/runs.js";
 
 /**
  * Returns buckets with the number of tokens up to the end of each one as `last`.

@@ -14,7 +14,7 @@ const DEEPEST = 40;
 const OPEN_DEPTH = 3;
 
 /** Returns the settings as a tree. */
-export function configSection({ config }: Detail): Part | null {
+export function configSection({ config }: { config: Json }): Part | null {
   if (config === null || typeof config !== "object" || Object.keys(config).length === 0) return null;
   return { title: "Config", element: html("div", { class: "tree" }, tree(config, 0)) };
 }

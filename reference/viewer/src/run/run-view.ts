@@ -128,9 +128,13 @@ export class RunView implements Showing {
   private writeHead(run: Run): void {
     const listed = Object.keys(run.metrics).length;
     const facts: [string, string][] = [
-      ["Started", moment(run.started)],
+      ["Started", moment(run.started_at)],
       ["Took", run.seconds === null ? "" : duration(run.seconds)],
-      ["Last step", run.steps === null ? "" : grouped(run.steps)],
+      ["Last step", run.last_step === null ? "" : grouped(run.last_step)],
+      ["Ended", run.reason === null ? "" : plain(run.reason, 60)],
+      ["Error", run.error === null ? "" : plain(run.error, 200)],
+      ["Id", plain(run.id, 200)],
+      ["Run id", run.run_id === null || run.run_id === run.id ? "" : plain(run.run_id, 200)],
       ["Size", size(run.bytes)],
       ["Format", plain(run.profile ?? run.dialect ?? "")],
       ["Findings", findingsLine(run.findings)],
@@ -147,6 +151,7 @@ export class RunView implements Showing {
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
       html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
+      run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
       html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
     );
   }
@@ -158,14 +163,14 @@ export class RunView implements Showing {
           findingsSection(detail, store), evaluationsSection(detail), samplesSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
-      : [];
+      : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];
     const found = parts.filter((part) => part !== null);
     const sections = found.map(({ title, count, element }) => {
       const id = `part-${title.toLowerCase().replaceAll(" ", "-")}`;
       return { title, count, id, element: html("section", { class: "run-part", id }, html("h2", {}, title, count !== undefined && html("span", { class: "count" }, grouped(count))), element) };
     });
     const charts = { title: "Charts", count: undefined, id: "part-charts", element: this.charts };
-    const all = this.error !== "" || detail ? [charts, ...sections] : [charts];
+    const all = [charts, ...sections];
     fill(this.index, ...all.map(({ title, count, element }) => indexLink(title, count, element)));
     const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.error === "" ? "Loading the rest …" : this.error);
     fill(this.parts, ...all.map(({ element }) => element), waiting);

@@ -46,7 +46,9 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     named = {part: None if key is None else encodable(key) for part, key in keys.items()}
     files = {"files": use.files} if use.files > 1 else {}
-    return {"name": use.name, "choice": use.choice, **named, **files}
+    notes = {"notes": list(use.notes)} if use.notes else {}
+    ended = {"ended": use.ended} if use.ended != "unknown" else {}
+    return {"name": use.name, "choice": use.choice, **named, **ended, **files, **notes}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:

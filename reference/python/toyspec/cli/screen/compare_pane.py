@@ -8,14 +8,14 @@ from rich.text import Text
 from textual.widget import Widget
 
 from toyspec.cli.columns import cut, cut_apart, cut_middle, padded, width
-from toyspec.cli.screen.comparison import VALUE_COLUMNS, Line, compared
-from toyspec.cli.screen.run_list import COLORS, STATES
+from toyspec.cli.screen.comparison import VALUE_COLUMNS, ComparedLine, compared
+from toyspec.cli.screen.run_list import COLORS
 from toyspec.escaping import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.cli.screen.comparison import Cell
+    from toyspec.cli.screen.comparison import ComparedCell
 
 _NAME_COLUMNS = 28
 _LEAST_COLUMNS = 8
@@ -31,7 +31,7 @@ class ComparePane(Widget):
         super().__init__()
         self._rows: Sequence[dict[str, Any]] = ()
         self._colors: Sequence[int | None] = ()
-        self._lines: list[Line] = []
+        self._lines: list[ComparedLine] = []
         self._top = 0
         self._first = 0
 
@@ -87,7 +87,7 @@ class ComparePane(Widget):
             text.append("  " if color is None else "● ", style="" if color is None else COLORS[color % len(COLORS)])
             text.append(padded(names[at], wide - 4), style="bold")
 
-    def _add(self, text: Text, line: Line, left: int, columns: Sequence[int]) -> None:
+    def _add(self, text: Text, line: ComparedLine, left: int, columns: Sequence[int]) -> None:
         if not line.cells:
             text.append(cut(_title(line), max(self.size.width, 1)), style="dim")
             return
@@ -98,9 +98,9 @@ class ComparePane(Widget):
             text.append("  ").append(padded(cell.text, wide - 2), style=_style(cell))
 
 
-def _style(cell: Cell) -> str:
-    return STATES.get(cell.text, "") if cell.look == "state" else _LOOKS[cell.look]
+def _style(cell: ComparedCell) -> str:
+    return cell.style if cell.look == "state" else _LOOKS[cell.look]
 
 
-def _title(line: Line) -> str:
+def _title(line: ComparedLine) -> str:
     return f"{line.name} {line.note}" if line.note else line.name

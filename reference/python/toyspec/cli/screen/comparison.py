@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.cli.columns import cut_middle
 from toyspec.cli.figures import duration, figure
+from toyspec.cli.screen.run_list import end_of
 from toyspec.escaping import shortened
 
 if TYPE_CHECKING:
@@ -19,33 +20,39 @@ VALUE_COLUMNS = 18
 _ABSENT = "\N{EN DASH}"
 
 
-class Cell(NamedTuple):
+class ComparedCell(NamedTuple):
     """One fact about one run."""
 
     text: str
     look: Look = "plain"
+    style: str = ""
+    """That of a state."""
 
 
-class Line(NamedTuple):
+class ComparedLine(NamedTuple):
     """One fact about all runs; a title without cells."""
 
     name: str
     note: str = ""
-    cells: Sequence[Cell] = ()
+    cells: Sequence[ComparedCell] = ()
 
 
-def compared(rows: Sequence[dict[str, Any]]) -> list[Line]:
+def compared(rows: Sequence[dict[str, Any]]) -> list[ComparedLine]:
     """Return the lines of the table of *rows*, which are rows of the catalog: results, metrics, then settings."""
-    return [Line("results"), *_facts(rows), *_metrics(rows), *_settings(rows)]
+    return [ComparedLine("results"), *_facts(rows), *_metrics(rows), *_settings(rows)]
 
 
-def _facts(rows: Sequence[dict[str, Any]]) -> Iterator[Line]:
-    yield Line("state", "", [Cell(row["state"], "state") for row in rows])
-    yield Line("took", "", [Cell("" if row["seconds"] is None else duration(row["seconds"])) for row in rows])
-    yield Line("last step", "", [Cell("" if row["steps"] is None else figure(row["steps"])) for row in rows])
+def _facts(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
+    yield ComparedLine("state", "", [ComparedCell(end_of(row)[0], "state", end_of(row)[1]) for row in rows])
+    yield ComparedLine(
+        "took", "", [ComparedCell("" if row["seconds"] is None else duration(row["seconds"])) for row in rows]
+    )
+    yield ComparedLine(
+        "last step", "", [ComparedCell("" if row["last_step"] is None else figure(row["last_step"])) for row in rows]
+    )
 
 
-def _metrics(rows: Sequence[dict[str, Any]]) -> Iterator[Line]:
+def _metrics(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
     for name in sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name)):
         found = [row["metrics"].get(name) for row in rows]
@@ -54,7 +61,7 @@ def _metrics(rows: Sequence[dict[str, Any]]) -> Iterator[Line]:
         known = [value for value in values if value is not None]
         best = None if goal is None or len(known) < 2 else (min if goal == "min" else max)(known)
         note = "last" if goal is None else "lowest" if goal == "min" else "highest"
-        yield Line(_shown(name), note, [_metric(value, best) for value in values])
+        yield ComparedLine(_shown(name), note, [_metric(value, best) for value in values])
 
 
 def _value(facts: dict[str, Any], goal: str | None) -> float | None:
@@ -63,16 +70,16 @@ def _value(facts: dict[str, Any], goal: str | None) -> float | None:
     return last if goal is None or best is None else best
 
 
-def _metric(value: float | None, best: float | None) -> Cell:
+def _metric(value: float | None, best: float | None) -> ComparedCell:
     if value is None:
-        return Cell("")
-    return Cell(f"{figure(value)} *", "best") if value == best else Cell(figure(value))
+        return ComparedCell("")
+    return ComparedCell(f"{figure(value)} *", "best") if value == best else ComparedCell(figure(value))
 
 
-def _settings(rows: Sequence[dict[str, Any]]) -> Iterator[Line]:
+def _settings(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
     names = dict.fromkeys(name for row in rows for name in row["config"])
     different = [name for name in names if len({_written(row["config"], name) for row in rows}) > 1]
-    yield Line("settings", f"{len(different)} of {len(names)} differ")
+    yield ComparedLine("settings", f"{len(different)} of {len(names)} differ")
     for name in different:
         written = [_written(row["config"], name) for row in rows]
         usual = next((each for each in written if 2 * written.count(each) > len(rows)), None)
@@ -80,10 +87,10 @@ def _settings(rows: Sequence[dict[str, Any]]) -> Iterator[Line]:
         values = [row["config"].get(name, _ABSENT) for row in rows]
         is_there = [name in row["config"] for row in rows]
         cells = [
-            Cell(cut_middle(figure(value), VALUE_COLUMNS), look) if there else Cell(_ABSENT, "absent")
+            ComparedCell(cut_middle(figure(value), VALUE_COLUMNS), look) if there else ComparedCell(_ABSENT, "absent")
             for value, look, there in zip(values, looks, is_there, strict=True)
         ]
-        yield Line(_shown(name), "", cells)
+        yield ComparedLine(_shown(name), "", cells)
 
 
 def _written(config: dict[str, Any], name: str) -> str:

@@ -20,9 +20,21 @@ COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 STATES = {"complete": "green", "running": "bold green", "torn": "yellow", "damaged": "bold red"}
 """Styles of the states of runs."""
 
+_ENDS = {"completed": "green", "interrupted": "yellow"}
+_OTHER_END = "bold red"
+
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
+
+
+def end_of(row: dict[str, Any]) -> tuple[str, str]:
+    """Return how a run ended and the style of that: a whole log of a run that went wrong is not green."""
+    state, reason = row["state"], row["reason"]
+    if reason in (None, "completed") or state in ("running", "torn"):
+        return state, STATES.get(state, "")
+    text = shortened(reason, _TITLE_COLUMNS)
+    return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
 
 
 class RunList(Widget):
@@ -88,7 +100,7 @@ class RunList(Widget):
         color = self.selected.get(row["id"])
         mark = Text("● " if color is not None else "  ", style="" if color is None else COLORS[color % len(COLORS)])
         line = Text("\n").append_text(mark).append(cells[0]).append("  ")
-        line.append(_right(cells[1], widths[1]), style=STATES.get(row["state"], ""))
+        line.append(_right(cells[1], widths[1]), style=end_of(row)[1])
         line.append("".join(f"  {_right(cell, each)}" for cell, each in zip(cells[2:], widths[2:], strict=False)))
         if row is self.current:
             line.pad_right(max(self.size.width - line.cell_len + 1, 0))
@@ -102,8 +114,8 @@ class RunList(Widget):
         facts = row["metrics"].get(self.metric, {})
         return [
             shortened(row["name"], _NAME_CHARS),
-            row["state"],
-            "" if row["steps"] is None else figure(row["steps"]),
+            end_of(row)[0],
+            "" if row["last_step"] is None else figure(row["last_step"]),
             "" if facts.get("last") is None else figure(facts["last"]),
             "" if facts.get("best") is None else figure(facts["best"]),
             "" if row["seconds"] is None else duration(row["seconds"]),

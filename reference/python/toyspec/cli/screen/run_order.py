@@ -20,6 +20,10 @@ SORTS = ("started", "name", "best", "last", "steps", "state")
 _MOST_METRICS = 500
 
 
+_FACTS = {"started": "started_at", "steps": "last_step"}
+"""The fact by which an order of another name sorts."""
+
+
 def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -> list[Row]:
     """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last."""
     found = [row for row in rows if wanted.holds(_question(row))]
@@ -46,7 +50,7 @@ def first_metric(rows: Iterable[Row]) -> str:
 
 
 def _key(row: Row, sort: str, metric: str) -> Any:
-    return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[sort]
+    return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[_FACTS.get(sort, sort)]
 
 
 def _question(row: Row) -> Question:

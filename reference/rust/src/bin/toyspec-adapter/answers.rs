@@ -157,6 +157,9 @@ fn check(asked: &Json, stream: &[u8]) -> Result<Json, String> {
     }
     let report = match asked["directory"].as_str() {
         None => check_source(stream, asked["name"].as_str().unwrap_or_default(), options),
+        Some(directory) if asked["name"].is_string() => {
+            check_file(&Path::new(directory).join(asked["name"].as_str().unwrap_or_default()), options)
+        }
         Some(directory) => match find_streams(Path::new(directory)).into_iter().next() {
             Some(Found::Stream(path)) => check_file(&path, options),
             Some(Found::Failure(_, error)) => Err(error),

@@ -1,0 +1,168 @@
+"""Runs targets of make, each even if an earlier one fails, and ends with what each took.
+
+The positional targets run one after another, then the lanes of ``--lane`` in parallel. `make test`, `make test-all` and
+`.ci/run` call it. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+LOGS = Path("build/checks")
+MAKE = os.environ.get("MAKE", "make")
+COUNTS = re.compile(r"(passed|failed|error|no tests ran).* in [0-9.]+s")
+"""pytest closes with one line of counts."""
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one target, and what it took."""
+
+    name: str
+    status: str
+    seconds: float
+    cpu_seconds: float
+    """Processor time of the target and of all that it waited for."""
+
+
+class Checks:
+    """Targets that run in some lanes until all have ended or the time is over."""
+
+    def __init__(self, end: float | None, *, is_streamed: bool) -> None:
+        self._end, self._is_streamed = end, is_streamed
+        self._output = threading.Lock()
+        self._running: set[int] = set()
+        self.outcomes: list[Outcome] = []
+
+    def run(self, lane: list[str]) -> None:
+        """Run the targets of *lane* one after another."""
+        for words in lane:
+            if self._is_over():
+                self.outcomes.append(Outcome(_named(words), "NOT RUN", 0, 0))
+            else:
+                self._check(words)
+
+    def stop(self) -> None:
+        """End everything that runs."""
+        for group in list(self._running):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGTERM)
+
+    def _is_over(self) -> bool:
+        return self._end is not None and time.monotonic() >= self._end
+
+    def _check(self, words: str) -> None:
+        name, began = _named(words), time.monotonic()
+        self._say(f"\n== make {words}{'' if self._is_streamed else ' (its output follows when it has ended)'}\n")
+        path = LOGS / f"{name}.log"
+        with path.open("wb") as log:
+            # A group of its own, so that all of it can be ended; a file and no pipe, so that nothing that it leaves
+            # behind holds up the end.
+            process = subprocess.Popen(
+                [MAKE, *shlex.split(words)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        self._running.add(process.pid)
+        with path.open("rb") as log:
+            status, cpu_seconds = self._wait(process, log)
+        self._running.discard(process.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what the target has left behind
+        seconds = time.monotonic() - began
+        if not self._is_streamed:
+            self._say(f"\n== output of make {words}: {status}, {seconds:.0f} s\n", path.read_bytes())
+        if status == "ok" and re.search(rb"^left out: ", path.read_bytes(), re.MULTILINE):
+            status = "left out"
+        self.outcomes.append(Outcome(name, status, seconds, cpu_seconds))
+
+    def _wait(self, process: subprocess.Popen[bytes], log: BinaryIO) -> tuple[str, float]:
+        """Return the status of *process*, and the processor time that it took; show what it prints meanwhile."""
+        is_ended = False
+        while True:
+            child, status, used = os.wait4(process.pid, os.WNOHANG)
+            if self._is_streamed:
+                self._say("", log.read())
+            if child:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                word = "TOO LATE" if is_ended else "ok" if status == 0 else "FAILED"
+                return word, used.ru_utime + used.ru_stime
+            if self._is_over() and not is_ended:
+                is_ended = True
+                os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(POLL_SECONDS)
+
+    def _say(self, text: str, output: bytes = b"") -> None:
+        with self._output:
+            sys.stdout.buffer.write(text.encode() + output)
+            sys.stdout.buffer.flush()
+
+
+def _named(words: str) -> str:
+    return shlex.split(words)[0]
+
+
+def main() -> int:
+    """Run what the arguments name; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="a target of make, with variables if quoted")
+    parser.add_argument(
+        "--lane", nargs="+", action="append", default=[], metavar="TARGET", help="run beside other lanes"
+    )
+    parser.add_argument("--budget", type=float, metavar="MINUTES", help="compare the whole time with this one")
+    parser.add_argument("--limit", type=float, metavar="MINUTES", help="end what runs then, and report")
+    options = parser.parse_args()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    end = began + options.limit * 60 if options.limit else None
+    first = Checks(end, is_streamed=True)
+    beside = Checks(end, is_streamed=False)
+    # An interrupt ends the main thread; the lanes must not keep the process.
+    threads = [threading.Thread(target=beside.run, args=(lane,), daemon=True) for lane in options.lane]
+    try:
+        first.run(options.targets)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        first.stop()
+        beside.stop()
+        return 130
+    return conclude([*first.outcomes, *beside.outcomes], time.monotonic() - began, options.budget)
+
+
+def conclude(outcomes: list[Outcome], seconds: float, budget: float | None) -> int:
+    """Print what each target took, and all together; return the exit status."""
+    lines = ["", "== summary", f"  {'':18} {'':8} {'elapsed':>7}  {'CPU':>7}"]
+    lines += [f"  {each.name:18} {each.status:8} {each.seconds:5.0f} s  {each.cpu_seconds:5.0f} s" for each in outcomes]
+    lines.append(f"  {'all':18} {'':8} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")
+    if budget is not None:
+        word = "within" if seconds <= budget * 60 else "OVER"
+        lines.append(f"  {word} the budget: {seconds / 60:.0f} of {budget:.0f} minutes")
+    for each in outcomes:
+        if each.seconds and (counts := _counts(LOGS / f"{each.name}.log")):
+            lines.append(f"{each.name}: {counts}")
+    print("\n".join(lines))
+    return int(any(each.status not in {"ok", "left out"} for each in outcomes))
+
+
+def _counts(log: Path) -> str:
+    """Return how many tests passed and failed, empty where *log* is not one of pytest."""
+    counts = [line for line in log.read_text(errors="replace").splitlines() if COUNTS.search(line)]
+    return counts[-1].strip("= ") if counts and not counts[-1].startswith("test result") else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

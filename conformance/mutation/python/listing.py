@@ -1,0 +1,108 @@
+"""The mutants of the Python package, and a sample of them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from conformance.mutation.sites import Module
+from conformance.mutation.subjects import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.mutation.sites import Mutant
+
+PACKAGE = os.path.join("reference", "python", "toyspec")
+NOT_MUTATED = ("generated/", "data/", "version", "integrations/", "__main__")
+"""What module names begin with that no test of the package can kill: generated code, and code for frameworks that the
+tests of the package do not install."""
+_NAMES_ONLY = frozenset({"__all__", "__slots__"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def module_names(root: str = ROOT) -> list[str]:
+    """Return the name of each mutated module: its path in the package without the suffix."""
+    package = os.path.join(root, PACKAGE)
+    found = []
+    for folder, folders, files in os.walk(package):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
+        for name in sorted(files):
+            path = os.path.relpath(os.path.join(folder, name), package).replace(os.sep, "/")
+            if path.endswith(".py") and not path.startswith(NOT_MUTATED):
+                found.append(path.removesuffix(".py"))
+    return found
+
+
+def source_path(module: str, root: str = ROOT) -> str:
+    """Return the path of the source of *module* in the tree *root*."""
+    return os.path.join(root, PACKAGE, *f"{module}.py".split("/"))
+
+
+def loaded(module: str, root: str = ROOT) -> Module:
+    """Return the mutants of *module*."""
+    with open(source_path(module, root), encoding="utf-8") as file:
+        return Module(module, file.read())
+
+
+def changed(module: Module, mutant: Mutant) -> str:
+    """Return the source of *module* with the change of *mutant*."""
+    return ast.unparse(module.mutated(mutant))
+
+
+def is_asked(mutant: Mutant) -> bool:
+    """Return whether *mutant* differs in more than a name for type checkers or the words of an error."""
+    is_wording = mutant.original.startswith("raise ") and mutant.operator == "constant"
+    return mutant.function.rpartition(".")[2] not in _NAMES_ONLY and not is_wording
+
+
+def sample(mutants: Sequence[Mutant], size: int | None, seed: str) -> list[Mutant]:
+    """Return *size* of *mutants* in an order that *seed* and their names decide; all where *size* is None."""
+
+    def digest(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed}\0{mutant.key}".encode()).digest()
+
+    return sorted(mutants, key=digest)[:size]
+
+
+def commit() -> str:
+    """Return the digest of the commit, "none" where there is no git tree."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return "none"
+    return done.stdout.strip() or "none"
+
+
+def marked(module: str, source: str, numbers: dict[str, int]) -> str:
+    """Return *source* with a mark at the beginning of each function; *numbers* gets the number of each by its name."""
+    tree = ast.parse(source)
+    for function, name in _functions(tree, ""):
+        number = numbers.setdefault(f"{module}:{name}", len(numbers))
+        place = 1 if ast.get_docstring(function, clean=False) is not None else 0
+        function.body[place:place] = ast.parse(f"__marks__[{number}] = 1").body
+    place = 0
+    while place < len(tree.body) and _is_head(tree.body[place]):
+        place += 1
+    tree.body[place:place] = ast.parse("from toyspec_marks import MARKS as __marks__").body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _is_head(node: ast.stmt) -> bool:
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+def _functions(owner: ast.AST, name: str) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
+    """Yield the functions in *owner*, named as :class:`Module` names them."""
+    for node in ast.iter_child_nodes(owner):
+        inner = name
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            inner = f"{name}.{node.name}" if name else node.name
+            if isinstance(node, _FUNCTIONS):
+                yield node, inner
+        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield from _functions(node, inner)

@@ -1,0 +1,234 @@
+"""Copies of the tree in which the package is changed and its tests run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.mutation.python.listing import marked, module_names, source_path
+from conformance.mutation.subjects import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FOLDER = os.path.join(ROOT, "build", "mutants-python")
+TESTS = os.path.join("reference", "python", "tests")
+_MARKS = """\
+import mmap
+
+with open({path!r}, "r+b") as _file:
+    MARKS = mmap.mmap(_file.fileno(), 0)
+"""
+_PLUGIN = '''\
+"""Writes which functions each test executes, in this process and in those that it starts."""
+import json, os, time
+import pytest
+from toyspec_marks import MARKS
+
+_FILE = open({path!r}, "a", encoding="utf-8")
+_NOTHING = bytes(len(MARKS))
+_failed = set()
+
+
+def _cpu():
+    return sum(os.times()[:4])
+
+
+def pytest_collection_finish(session):
+    MARKS[:] = _NOTHING
+
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    began, elapsed = _cpu(), time.monotonic()
+    yield
+    seen = bytes(MARKS)
+    MARKS[:] = _NOTHING
+    marks = [at for at in range(len(seen)) if seen[at]]
+    seconds = max(_cpu() - began, (time.monotonic() - elapsed) / 4)
+    entry = {{"test": item.nodeid, "seconds": round(seconds, 3), "marks": marks, "failed": item.nodeid in _failed}}
+    _FILE.write(json.dumps(entry) + "\\n")
+    _FILE.flush()
+'''
+_RUN = """\
+import resource, sys
+import pytest
+most = 12 << 30  # no mutant fills the memory of the machine
+resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+_RECORDING_SECONDS = 3600
+_GRACE_SECONDS = 60.0
+_TIMES = 10
+_SHOWN = 300
+
+
+class WorkshopError(Exception):
+    """The tests fail without any change; the text says how."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test as it was recorded."""
+
+    name: str
+    seconds: float
+    functions: frozenset[str]
+    """``module:function`` of the functions that it executes."""
+
+
+class Workshop:
+    """A copy of the tree with an environment that finds the package there; nothing outside of it is changed."""
+
+    def __init__(self, name: str, folder: str = FOLDER) -> None:
+        self.folder = os.path.join(folder, name)
+        self.tree = os.path.join(self.folder, "tree")
+        _copy_tree(self.tree)
+        self._python = _environment(os.path.join(self.folder, "venv"), self.tree)
+
+    @contextlib.contextmanager
+    def changed(self, module: str, source: str) -> Iterator[None]:
+        """Let *module* have *source* for a while."""
+        path = source_path(module, self.tree)
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        _write(path, source)
+        try:
+            yield
+        finally:
+            _write(path, before)
+
+    def failure(self, tests: Sequence[Test]) -> str | None:
+        """Run *tests* until one fails; return what it says, None where all pass."""
+        limit = (_GRACE_SECONDS + _TIMES * sum(test.seconds for test in tests)) * _slowness()
+        arguments = os.path.join(self.folder, "tests.txt")
+        _write(arguments, "".join(f"{test.name}\n" for test in tests))
+        status, output = self._pytest(["-x", "--no-header", f"@{arguments}"], limit)
+        if status is None:
+            return f"no answer within {limit:.0f} seconds"
+        return None if status == 0 else _gist(output)
+
+    def record(self, tests: Sequence[str]) -> Iterator[dict[str, object]]:
+        """Run *tests*, files or folders; yield what each test executed and how long it took."""
+        numbers: dict[str, int] = {}
+        for module in module_names(self.tree):
+            path = source_path(module, self.tree)
+            with open(path, encoding="utf-8") as file:
+                source = file.read()
+            _write(path, marked(module, source, numbers))
+        marks, found = os.path.join(self.folder, "marks"), os.path.join(self.folder, "found.jsonl")
+        with open(marks, "wb") as file:
+            file.truncate(len(numbers))
+        _write(found, "")
+        _write(os.path.join(self.tree, "reference", "python", "toyspec_marks.py"), _MARKS.format(path=marks))
+        _write(os.path.join(self.tree, "reference", "python", "record_marks.py"), _PLUGIN.format(path=found))
+        _, output = self._pytest(["-p", "record_marks", *tests], _RECORDING_SECONDS * _slowness())
+        _copy_tree(self.tree)
+        names = list(numbers)
+        with open(found, encoding="utf-8") as file:
+            entries = [json.loads(line) for line in file]
+        if not entries:
+            raise WorkshopError(f"no test ran: {output[-2000:]}")
+        for entry in entries:
+            yield {**entry, "functions": [names[mark] for mark in entry.pop("marks")]}
+
+    def _pytest(self, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
+        """Return the status and the output of pytest, no status where it took longer than *limit* seconds."""
+        words = [
+            self._python,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow",
+            "--tb=line",
+            *arguments,
+        ]
+        variables = {"TOYSPEC_ENGINE": "python", "TOYSPEC_EXAMPLES": "quick", "PYTHONDONTWRITEBYTECODE": "1"}
+        log = os.path.join(self.folder, "pytest.log")
+        with open(log, "w+b") as output:
+            process = subprocess.Popen(
+                words,
+                cwd=self.tree,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                status: int | None = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return status, file.read()
+
+
+def _environment(folder: str, tree: str) -> str:
+    """Make an environment with what this one has installed, and the package of *tree*; return its Python."""
+    python = os.path.join(folder, "bin", "python")
+    if not os.path.exists(python):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    path = os.path.join(folder, "lib", version, "site-packages", "mutants.pth")
+    _write(path, f"{os.path.join(tree, 'reference', 'python')}\n{sysconfig.get_paths()['purelib']}\n")
+    return python
+
+
+def _copy_tree(tree: str) -> None:
+    """Make *tree* a copy of what git would commit of this one; a file that is the same is not written."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    wanted = {name for name in listed.split("\0") if name and os.path.lexists(os.path.join(ROOT, name))}
+    for name in wanted:
+        source, target = os.path.join(ROOT, name), os.path.join(tree, name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if not os.path.lexists(target) or _times(source) != _times(target):
+            shutil.copy2(source, target, follow_symlinks=False)
+    package = os.path.join(tree, "reference", "python")
+    for folder, _, files in os.walk(package):
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, tree).replace(os.sep, "/") not in wanted:
+                os.unlink(path)
+
+
+def _times(path: str) -> tuple[int, int]:
+    state = os.lstat(path)
+    return state.st_size, state.st_mtime_ns
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def _slowness() -> float:
+    """Return how many times longer a program takes because of other work; without it, a slow one would seem to loop."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _gist(output: str) -> str:
+    """Return the line of *output* that says what failed."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return (telling or lines[-1:] or ["failed without a word"])[0][:_SHOWN]

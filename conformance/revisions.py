@@ -1,0 +1,50 @@
+"""Revisions of the format, to which cases belong."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+
+_LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
+
+FIRST_LISTED = "1.2"
+"""The first revision whose questions are listed; a case that names no revision belongs to it."""
+
+
+def as_numbers(revision: str) -> tuple[int, ...]:
+    """Return *revision* as numbers, which have the order of revisions."""
+    return tuple(int(part) for part in revision.split("."))
+
+
+def newest() -> dict[str, str]:
+    """Return the newest revision of each profile."""
+    return {profile: max(found, key=as_numbers) for profile, found in _revisions().items()}
+
+
+@cache
+def _revisions() -> dict[str, list[str]]:
+    with open(_LOCK, encoding="utf-8") as file:
+        return {profile: list(found) for profile, found in json.load(file)["digests"].items()}
+
+
+CURRENT = max(newest().values(), key=as_numbers)
+"""The newest revision of the specification."""
+
+
+def named(profile: str, revision: str) -> str:
+    """Return the newest revision of *profile* that *revision* of the specification has."""
+    known = (found for found in _revisions()[profile] if as_numbers(found) <= as_numbers(revision))
+    return max(known, key=as_numbers)
+
+
+def listed() -> list[str]:
+    """Return the revisions whose questions can be asked, oldest first."""
+    found = {revision for revisions in _revisions().values() for revision in revisions}
+    return sorted((one for one in found if as_numbers(one) >= as_numbers(FIRST_LISTED)), key=as_numbers)
+
+
+def is_asked(since: str, until: str | None, revision: str) -> bool:
+    """Return whether a case that holds from *since* to *until*, both included, is one of *revision*."""
+    asked = as_numbers(revision)
+    return as_numbers(since) <= asked and (until is None or asked <= as_numbers(until))

@@ -1,0 +1,147 @@
+"""What is logged is on the canvas: spikes, values that are not finite, gaps and resumptions, at their places."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, NamedTuple
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.runs_backend import MadeRun
+from browser.viewer_pages import Opened
+from browser.viewer_pixels import Painted, painted, shown
+
+STEPS = 3000
+HIGH = 9.0
+
+
+class Planted(NamedTuple):
+    """Runs of noise, and where each of some has a spike."""
+
+    runs: list[MadeRun]
+    steps: dict[str, int]
+
+
+def planted(count: int, spikes: int, header: dict[str, Any] | None = None) -> Planted:
+    """Return *count* runs of which *spikes* have one value of ``HIGH``, each at a step of its own."""
+    chance = random.Random(count)
+    runs, steps = [], {}
+    for number in range(count):
+        name = f"run-{number:04}"
+        values = [1.0 + 1.5 / (1 + at / 300) + chance.gauss(0, 0.04) for at in range(STEPS)]
+        if number < spikes:
+            at = 40 + (STEPS - 80) * number // spikes + chance.randrange(60)
+            values[at] = HIGH
+            steps[name] = at + 1
+        config = {"optim.lr": (0.1, 0.01)[number % 2], "seed": number}
+        runs.append(MadeRun(name, {"loss": values}, {"config": config}, header=header or {}))
+    return Planted(runs, steps)
+
+
+def heights(page: Page, steps: dict[str, int], value: float = HIGH) -> dict[str, float]:
+    """Return how much of the height of its spike the marks of each run reach, in columns next to its place."""
+    colours = [*(f"--run-{number}" for number in range(7)), "--spike"]
+    seen = painted(page, colours)
+    return {name: height(seen, step, value) for name, step in steps.items()}
+
+
+def height(seen: Painted, step: float, value: float) -> float:
+    """Return the share of the height from the middle of the curves to *value* that is painted beside *step*."""
+    middle = seen.down(1.8)
+    top = seen.top(seen.across(step), 1)
+    return 0.0 if top is None else (middle - top) / (middle - seen.down(value))
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "way"),
+    [
+        (1, 1440, ""),
+        (1, 2560, "&smooth=0.95"),
+        (1, 800, "&log=xy"),
+        (9, 2560, ""),
+        (9, 1440, "&smooth=0.95"),
+        (30, 1440, "&by=config.optim.lr"),
+        (30, 1440, "&log=y"),
+        (70, 800, ""),
+        (70, 1440, "&smooth=0.95"),
+        (70, 1440, "&log=x"),
+        (70, 2560, "&by=config.optim.lr"),
+        (70, 3840, ""),
+    ],
+)
+def test_spike_is_painted_at_its_height(opened: Opened, count: int, width: int, way: str) -> None:
+    """Each planted value reaches 98 % of its height at its step, with any number of runs and pixels."""
+    runs, steps = planted(count, min(count, 20))
+    page, _ = opened(runs, f"#charts?focus=loss{way}", (width, 900))
+    shown(page, len(runs))
+    shares = heights(page, steps)
+    assert {} == {name: share for name, share in shares.items() if share < 0.98}
+
+
+def test_spike_of_an_unselected_run_is_painted(opened: Opened) -> None:
+    """Runs beside a selection are one grey area, out of which their spikes are marked."""
+    runs, steps = planted(70, 20)
+    page, _ = opened(runs, "#charts?focus=loss&sel=run-0069", (1440, 900))
+    shown(page, len(runs))
+    assert {} == {name: share for name, share in heights(page, steps).items() if share < 0.98}
+
+
+def test_no_curve_hides_a_spike(opened: Opened) -> None:
+    """A run whose noise covers the whole chart is painted before the spikes of the others."""
+    runs, steps = planted(8, 7)
+    chance = random.Random(1)
+    runs[-1].curves["loss"] = [chance.uniform(0, 10) for _ in range(STEPS)]
+    page, _ = opened(runs, "#charts?focus=loss", (1440, 900))
+    shown(page, len(runs))
+    for number, (name, step) in enumerate(steps.items()):
+        assert height(painted(page, [f"--run-{number}"]), step, HIGH) > 0.98, name
+
+
+@pytest.mark.parametrize(("count", "width"), [(1, 800), (30, 2560), (70, 1440)])
+def test_nan_gap_and_resumption_are_painted(opened: Opened, count: int, width: int) -> None:
+    """Each is marked at its step at the bottom of the chart, for runs that are background too."""
+    marks = {
+        "gaps": [{"step": 900, "line": 901, "offset": 0, "length": 9}],
+        "resumes": [{"step": 1800, "line": 1801}],
+    }
+    runs, _ = planted(count, 0)
+    runs[-1].header |= marks
+    values = runs[-1].curves["loss"]
+    runs[-1].curves["loss"] = [*values[:2499], math.nan, *values[2500:]]
+    page, _ = opened(runs, "#charts?focus=loss", (width, 900))
+    shown(page, len(runs))
+    seen = painted(page, [*(f"--run-{number}" for number in range(7)), "--spike"])
+    bottom = seen.bottom
+    for step in (900, 1800, 2500):
+        assert seen.lowest(seen.across(step), 1) > bottom - 9, step
+    assert seen.lowest(seen.across(1350), 8) < bottom - 9
+
+
+def test_log_axes_show_values_beside_zeros(opened: Opened) -> None:
+    """A zero in every bucket leaves the rest of a logarithmic axis, and the first bucket begins at the first step."""
+    values = [0.0 if at % 3 == 0 else 10 + math.sin(at / 50) for at in range(STEPS)]
+    page, _ = opened([MadeRun("zeros", {"loss": values})], "#charts?focus=loss&log=xy", (1440, 900))
+    shown(page, 1)
+    # A thin line between two rows of pixels is paler.
+    seen = painted(page, ["--run-0"], 180)
+    columns = [seen.top(at, 1) for at in range(int(seen.across(1)) + 2, int(seen.across(STEPS)) - 2, 8)]
+    assert None not in columns
+
+
+def test_spike_is_named_and_leads_to_its_line(opened: Opened) -> None:
+    """Under the pointer a spike among 70 runs says its run; a click on its tick shows the line of its step."""
+    runs, steps = planted(70, 5)
+    name, step = list(steps.items())[2]
+    page, _ = opened(runs, "#charts?focus=loss", (1440, 900))
+    shown(page, len(runs))
+    seen = painted(page, ["--spike"])
+    box = page.locator(".chart-overlay").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + seen.across(step), box["y"] + seen.down(HIGH) + 2)
+    expect(page.locator(".tooltip-anomaly")).to_contain_text(f"{name} spike 9")
+    page.mouse.click(box["x"] + seen.across(step), box["y"] + seen.bottom + 9)
+    expect(page.locator(".chart-line")).to_contain_text(
+        f"{name} · step {step:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    )

@@ -1,0 +1,94 @@
+"""Reads colours from the canvas of the first chart, and says where values belong on it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from playwright.sync_api import Page
+
+_DISTANCE = 60
+"""How far red, green and blue together may be from a colour."""
+
+_SCRIPT = """([names, distance]) => {
+    const canvas = document.querySelector(".chart-canvas");
+    const copy = Object.assign(document.createElement("canvas"), {width: canvas.width, height: canvas.height});
+    const pen = copy.getContext("2d", {willReadFrequently: true});
+    const style = getComputedStyle(document.documentElement);
+    const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const colours = names.map((name) => {
+        probe.fillStyle = "#123456";
+        probe.fillStyle = style.getPropertyValue(name);
+        probe.fillRect(0, 0, 1, 1);
+        return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    });
+    pen.fillStyle = style.getPropertyValue("--surface");
+    pen.fillRect(0, 0, copy.width, copy.height);
+    pen.drawImage(canvas, 0, 0);
+    const {data, width, height} = pen.getImageData(0, 0, canvas.width, canvas.height);
+    const found = {};
+    for (let at = 0; at < width * height; at++) {
+        const [x, y, z] = [data[4 * at], data[4 * at + 1], data[4 * at + 2]];
+        if (!colours.some(([r, g, b]) => Math.abs(x - r) + Math.abs(y - g) + Math.abs(z - b) < distance)) continue;
+        (found[at % width] ??= []).push(Math.floor(at / width));
+    }
+    return {columns: found, plot: canvas.dataset.plot, ratio: canvas.width / canvas.clientWidth};
+}"""
+
+
+class Painted(NamedTuple):
+    """Rows of the pixels of some colours in each column, from the top down, and the plot that they belong to."""
+
+    columns: dict[int, list[int]]
+    plot: dict[str, Any]
+    ratio: float
+
+    def across(self, place: float) -> float:
+        """Return the column of a place on the axis x."""
+        box = self.plot["box"]
+        return float(self.ratio * (box["left"] + box["width"] * _share(self.plot["x"], place)))
+
+    def down(self, value: float) -> float:
+        """Return the row of a value on the axis y."""
+        box = self.plot["box"]
+        return float(self.ratio * (box["top"] + box["height"] * (1 - _share(self.plot["y"], value))))
+
+    @property
+    def bottom(self) -> float:
+        """The row where the plot ends."""
+        return float(self.ratio * (self.plot["box"]["top"] + self.plot["box"]["height"]))
+
+    def _near(self, column: float, beside: int) -> list[int]:
+        some = range(math.floor(column) - beside, math.floor(column) + beside + 1)
+        return [row for at in some for row in self.columns.get(at, []) if row <= self.bottom + 2]
+
+    def top(self, column: float, beside: int) -> int | None:
+        """Return the highest row that is painted at most *beside* columns from *column*."""
+        return min(self._near(column, beside), default=None)
+
+    def lowest(self, column: float, beside: int) -> int:
+        """Return the lowest row of the plot that is painted there, -1 without one."""
+        return max(self._near(column, beside), default=-1)
+
+
+def _share(axis: dict[str, Any], value: float) -> float:
+    low, high = axis["from"], axis["to"]
+    if axis["isLog"]:
+        low, high, value = math.log10(low), math.log10(high), math.log10(value)
+    return float((value - low) / (high - low))
+
+
+def shown(page: Page, count: int) -> None:
+    """Wait until the first chart shows the curves of *count* runs."""
+    script = 'count => document.querySelector(".chart-canvas")?.dataset.runs === String(count)'
+    page.wait_for_function(script, arg=count)
+    page.wait_for_timeout(300)
+
+
+def painted(page: Page, colours: Sequence[str], distance: int = _DISTANCE) -> Painted:
+    """Return where the first chart has one of *colours*, custom properties of the style sheet."""
+    found = page.evaluate(_SCRIPT, [list(colours), distance])
+    columns = {int(at): rows for at, rows in found["columns"].items()}
+    return Painted(columns, json.loads(found["plot"]), found["ratio"])

@@ -1,0 +1,164 @@
+"""Callbacks of frameworks that are not installed here, called as the frameworks call them.
+
+The real ones are called by ``make interop-frameworks``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logged_runs import events, kinds
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
+    """Let the module *name* be there, with these members, and the packages around it."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        path = ".".join(parts[:end])
+        if path not in sys.modules:
+            monkeypatch.setitem(sys.modules, path, ModuleType(path))
+    vars(sys.modules[name]).update(members)
+
+
+@pytest.fixture
+def hugging_face(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the module of the callback, with stand-ins for the classes that it derives from."""
+    replaced(
+        monkeypatch,
+        "transformers.trainer_callback",
+        TrainerCallback=type("A", (), {}),
+        ExportableState=type("B", (), {}),
+    )
+    monkeypatch.delitem(sys.modules, "toyspec.integrations.huggingface", raising=False)
+    return importlib.import_module("toyspec.integrations.huggingface")
+
+
+@pytest.fixture
+def lightning(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the module of the logger, with stand-ins for what it uses."""
+    replaced(monkeypatch, "lightning.fabric.utilities.rank_zero", rank_zero_only=lambda function: function)
+    replaced(monkeypatch, "lightning.pytorch.loggers.logger", Logger=type("Logger", (), {}))
+    monkeypatch.delitem(sys.modules, "toyspec.integrations.lightning", raising=False)
+    return importlib.import_module("toyspec.integrations.lightning")
+
+
+class Trainer:
+    """Calls a callback as the Trainer of Hugging Face does."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callback = callback
+        settings = {"learning_rate": 0.1, "hub_token": "secret"}
+        self.args = SimpleNamespace(
+            to_dict=lambda: settings, process_index=0, world_size=1, logging_strategy="steps", logging_steps=1
+        )
+        self.state = SimpleNamespace(
+            global_step=0,
+            stateful_callbacks={},
+            logging_steps=1,
+            num_train_epochs=1,
+            max_steps=4,
+            is_world_process_zero=True,
+        )
+        config = SimpleNamespace(model_type="gpt", vocab_size=7, to_diff_dict=lambda: {"n_positions": 64})
+        self.model = SimpleNamespace(config=config)
+        self.tell("on_init_end")
+
+    def tell(self, moment: str, **more: Any) -> None:
+        """Call the method of this name, as the Trainer does."""
+        getattr(self.callback, moment)(self.args, self.state, object(), model=self.model, **more)
+
+    def train(self, first: int = 1) -> None:
+        """Train two steps from step *first* on."""
+        self.state.global_step = first - 1
+        self.tell("on_train_begin")
+        for step in (first, first + 1):
+            self.state.global_step = step
+            self.tell("on_log", logs={"loss": 1.0 / step, "learning_rate": 0.1, "grad_norm": 2.0})
+        self.tell("on_log", logs={"train_runtime": 3.0, "train_loss": 0.5})
+        self.tell("on_train_end")
+
+
+def test_hugging_face_logs_before_and_after_training(hugging_face: Any, tmp_path: Path) -> None:
+    """What comes before train opens the run, what comes after it is in the run, and nothing is said to be over."""
+    callback = hugging_face.ToyspecCallback(tmp_path, system_seconds=0.0)
+    trainer = Trainer(callback)
+    trainer.tell("on_log", logs={"eval_loss": 3.0, "eval_acc": 0.1})
+    trainer.train()
+    trainer.tell("on_log", logs={"eval_loss": 2.0, "eval_acc": 0.5})
+    trainer.tell("on_predict", metrics={"test_loss": 2.5, "test_acc": 0.25})
+    trainer.tell("on_log", logs={"mine": "a text"})
+    callback.close()
+    assert ["run_start", "eval", "step", "step", "scalars", "eval", "eval", "scalars", "run_end"] == kinds(tmp_path)
+    found = events(tmp_path)
+    assert {"n_positions": 64} == found[0]["config"]["model_config"]
+    assert "***" == found[0]["config"]["hub_token"]
+    assert [("eval", 3.0), ("eval", 2.0), ("test", 2.5)] == [
+        (e["name"], e["loss"]) for e in found if e["kind"] == "eval"
+    ]
+    assert {"train/mine": "a text"} == found[-2]["texts"]
+
+
+def test_training_twice_is_one_run_with_a_resumption(hugging_face: Any, tmp_path: Path) -> None:
+    """The second training repeats the steps of the first, and both are in the log."""
+    callback = hugging_face.ToyspecCallback(tmp_path, system_seconds=0.0)
+    trainer = Trainer(callback)
+    trainer.train()
+    trainer.train()
+    callback.close()
+    training = ["step", "step", "scalars"]
+    assert ["run_start", *training, "run_resume", *training, "run_end"] == kinds(tmp_path)
+    assert 0 == events(tmp_path)[4]["from_step"]
+
+
+def test_a_new_run_ends_the_one_whose_training_is_over(hugging_face: Any, tmp_path: Path) -> None:
+    """Two models that are trained in one program are two runs, the first of which is complete."""
+    for name in ("a", "b"):
+        callback = hugging_face.ToyspecCallback(tmp_path / name, system_seconds=0.0)
+        Trainer(callback).train()
+        assert [] == [event for event in events(tmp_path / name) if event["kind"] == "run_end"]
+    assert "completed" == events(tmp_path / "a")[-1]["reason"]
+    callback.close()
+
+
+def test_lightning_goes_on_after_fit(lightning: Any, tmp_path: Path) -> None:
+    """A test after fit is in the run, whose object users get as ``experiment``."""
+    logger = lightning.ToyspecLogger(tmp_path, system_seconds=0.0)
+    logger.log_metrics({"loss": 1.0, "epoch": 0}, step=1)
+    logger.finalize("success")
+    logger.log_metrics({"test/acc": 0.5}, step=2)
+    logger.finalize("success")
+    assert logger.experiment is logger.run
+    logger.run.end()
+    assert ["run_start", "scalars", "scalars", "run_end"] == kinds(tmp_path)
+    assert "completed" == events(tmp_path)[-1]["reason"]
+
+
+def fail(logger: Any, error: BaseException) -> None:
+    """Raise *error*, as the body of a fit does, and let the trainer handle it."""
+    try:
+        raise error  # noqa: TRY301 - as the body of a fit does
+    except BaseException:
+        logger.finalize("failed")
+        raise
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(ValueError("bad batch"), "errored"), (KeyboardInterrupt("stop"), "interrupted")]
+)
+def test_an_exception_in_fit_is_the_end_of_the_run(
+    lightning: Any, tmp_path: Path, error: BaseException, reason: str
+) -> None:
+    """Lightning calls its loggers while it handles the exception, whose text is in the log."""
+    logger = lightning.ToyspecLogger(tmp_path, system_seconds=0.0)
+    logger.log_metrics({"loss": 1.0}, step=1)
+    with contextlib.suppress(ValueError, KeyboardInterrupt):
+        fail(logger, error)
+    last = events(tmp_path)[-1]
+    assert (reason, f"{type(error).__name__}: {error}") == (last["reason"], last["error"])

@@ -1,0 +1,84 @@
+"""A log that no dialect describes gets a dialect that reads it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toyspec import check, read
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+from toyspec.format.dialect_proposals import as_read, proposed, toml_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONSOLE = (
+    b"loading\n"
+    b"[2025-11-20 10:00:01] my-iter 1/300 | tokens: 4096 | lm loss: 1.05E+01 | grad norm: 5.125 |\n"
+    b"[2025-11-20 10:00:02] my-iter 2/300 | tokens: 8192 | lm loss: nan | grad norm: 2.5 |\n"
+)
+LOGS = {
+    "console": (CONSOLE, "my_iter", [1, 2], "lm loss"),
+    "words": (b"it 1 of 9 gives cost 2.5\nit 2 of 9 gives cost 2.25\n", "it", [1, 2], "gives_cost"),
+    "json": (b'{"u": 1, "reward": 0.25}\n{"u": 2, "reward": 0.5}\n', "u", [1, 2], "reward"),
+    "csv": (b"n,cost\n1,0.5\n2,0.25\n", "n", [1, 2], "cost"),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_proposal_reads_the_log(name: str) -> None:
+    """The step and a metric are found, and the TOML that is written says the same."""
+    data, step, steps, metric = LOGS[name]
+    table = proposed(data, "*.log")
+    assert table is not None
+    assert table == tomllib.loads(toml_of("a", table))["dialects"]["a"]
+    read_as, rows = as_read(table, data)
+    assert (step, steps) == (read_as.step, [row[step] for row in rows])
+    assert metric in rows[0]
+
+
+@pytest.mark.parametrize("data", [b"", b"nothing\n", b'{"a":1,"b":2}\n', b"1\n2\n3\n"])
+def test_nothing_is_proposed_where_nothing_repeats(data: bytes) -> None:
+    """One record, text, and a single column of numbers are not a log that a guess could read."""
+    assert proposed(data, "*") is None
+
+
+def test_command_adds_the_dialect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file is read by it then; a second dialect of the name, and a file without records, are refused."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slurm-1.out").write_bytes(CONSOLE)
+    assert main(["dialect", "new", "--dry-run", "slurm-1.out"]) == exit_codes.OK
+    assert not (tmp_path / "toyspec.toml").exists()
+    assert main(["dialect", "new", "slurm-1.out"]) == exit_codes.OK
+    assert "step 1  tokens 4096, lm loss 10.5" in capsys.readouterr().out
+    assert main(["check", "--format", "json", "slurm-1.out"]) == exit_codes.OK
+    (report,) = json.loads(capsys.readouterr().out)["files"]
+    assert ("slurm", "my_iter") == (report["dialect"]["name"], report["dialect"]["step"])
+    assert main(["dialect", "new", "slurm-1.out"]) == exit_codes.USAGE
+    (tmp_path / "other.out").write_bytes(b"nothing\n")
+    assert main(["dialect", "new", "other.out"]) == exit_codes.USAGE
+
+
+def test_planned_steps_decide_whether_a_run_ended(tmp_path: Path) -> None:
+    """A log that stops before its planned step has not ended; one that reached it has; others do not say."""
+    line = '{"current_steps": %d, "total_steps": 3, "loss": 2.5}\n'
+    for steps, ended in ((2, "no"), (3, "yes")):
+        path = tmp_path / f"{ended}.jsonl"
+        path.write_text("".join(line % step for step in range(1, steps + 1)), encoding="utf-8")
+        (report,) = check(path).files
+        assert report.dialect is not None
+        assert ended == report.dialect.ended
+        assert (ended == "no") == ("not ended: step 2 of 3 planned" in report.dialect.sentence)
+        assert (exit_codes.FINDINGS if ended == "no" else exit_codes.OK) == main(
+            ["check", "--require-complete", str(path)]
+        )
+    state = b'{"global_step": 1500, "max_steps": 8660, "log_history": [{"step": 1500, "loss": 2.0}]}'
+    reading = read(state, mode="salvage")
+    assert reading.report.dialect is not None
+    assert "no" == reading.report.dialect.ended

@@ -1,0 +1,101 @@
+"""The emitters to copy keep the promises of a durable writer, and what they write passes `check`."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toyspec
+from toyspec.cli.main import main
+from toyspec.resources import resource_path
+
+ROOT = Path(__file__).parents[3]
+EMITTER = resource_path("reference/emitters", "toyspec_emitter.py")
+
+
+@pytest.fixture(scope="module")
+def emitter() -> Any:
+    """Return the Python emitter as a module."""
+    spec = spec_from_file_location("toyspec_emitter", EMITTER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_run_of_the_emitter_has_no_findings(emitter: Any, tmp_path: Path) -> None:
+    """A run that is started, killed and resumed is complete, and nothing in it is reported."""
+    first = emitter.Run(tmp_path / "demo")
+    assert first.start(config={"lr": 0.5})
+    assert first.step(1, loss=2.5, accuracy=0.5)
+    assert first.step(2, loss=math.nan, score=math.inf)
+    assert first.log({"val/acc": 0.25}, step=2)
+    first.close()
+    again = emitter.Run(tmp_path / "demo", exist="resume")
+    assert again.resume()
+    assert again.step(3, loss=1.5)
+    assert again.end()
+    (report,) = toyspec.check(tmp_path / "demo").files
+    assert ("complete", []) == (report.state, list(report.findings))
+    records = list(toyspec.read(tmp_path / "demo"))
+    assert {"loss": "nan", "extra/score": "inf"} == records[2]["nonfinite"]
+    assert {"accuracy": 0.5} == records[1]["extra"]
+
+
+def test_emitter_raises_nothing(emitter: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A call that cannot write returns False, says why, and the run goes on."""
+    run = emitter.Run(tmp_path / "demo")
+    assert run.start()
+    for record in ({"kind": "step", "step": "1"}, {"kind": "mine", "x": object()}, {"kind": "note", "text": "\ud800"}):
+        assert not run.write(record)
+        assert str(tmp_path) in run.error
+    assert 1 == capsys.readouterr().err.count("toyspec:")
+    assert run.step(1, loss=0.5)
+    assert not emitter.Run(tmp_path / "demo").start()
+
+
+@pytest.mark.parametrize(("language", "name"), [("python", "toyspec_emitter.py"), ("cpp", "toyspec_emitter.hpp")])
+def test_command_prints_the_emitter(language: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `toyspec emitter` prints is the file."""
+    assert 0 == main(["emitter", language])
+    assert Path(resource_path("reference/emitters", name)).read_text() == capsys.readouterr().out
+
+
+def cpp_program(folder: Path) -> str:
+    """Return the command of the C++ program, which is built in *folder* with sanitizers."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        assert "CI" not in os.environ, "no C++ compiler: apt install g++"
+        pytest.skip("no C++ compiler: apt install g++")
+    program = folder / "cpp_writer"
+    options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    source = ROOT / "reference/emitters/conform/cpp_writer.cpp"
+    subprocess.run([compiler, *options, "-o", str(program), str(source)], check=True, timeout=300)
+    return str(program)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["python", "cpp"])
+def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
+    """Full disks, kills, locks, failed syncs and the other faults of the table are met."""
+    own = f"{sys.executable} {ROOT / 'reference/emitters/conform/python_writer.py'}"
+    program = own if language == "python" else cpp_program(tmp_path)
+    lacks = [] if language == "python" else ["--lacks", "interrupt=no exception arrives inside a call"]
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance.faults", "--program", program, *lacks],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=600,
+    )
+    assert 0 == done.returncode, done.stdout

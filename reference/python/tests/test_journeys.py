@@ -1,0 +1,305 @@
+"""The law of a log: every value that a program logs is found again, or the log itself says that it was left out.
+
+A machine plays training programs against the public interface: any values, at any steps, in any order, with ends,
+exceptions, resumptions, reruns, threads and forks. A model beside it keeps every value that was passed, each under a
+name of its own. ``make journeys MINUTES=30`` plays for long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+import toyspec
+from property_examples import examples
+from toyspec.cli.main import main
+
+
+class Gone:
+    """An array that is no longer on its device."""
+
+    def item(self) -> float:
+        """Raise, as JAX does for a deleted array."""
+        raise RuntimeError("the array has been deleted")
+
+
+class Attached:
+    """A tensor that is part of a graph."""
+
+    requires_grad = True
+
+    def detach(self) -> Any:
+        """Return the number."""
+        return np.float32(0.5)
+
+    def item(self) -> float:
+        """Fail: PyTorch would warn."""
+        raise AssertionError("a tensor of a graph was read")
+
+
+LEFT_OUT = "left out"
+# What a program passes, and what is found: a number, a text, what a null was, or nothing.
+VALUES: list[tuple[Any, Any]] = [
+    (2.5, 2.5),
+    (-0.0, -0.0),
+    (7, 7.0),
+    (5e-324, 5e-324),
+    (2**53, 2.0**53),
+    (True, 1.0),
+    (False, 0.0),
+    (np.bool_(True), 1.0),
+    (np.float32(0.5), 0.5),
+    (np.int64(3), 3.0),
+    (np.array(1.5), 1.5),
+    (np.array([[4.0]]), 4.0),
+    (Attached(), 0.5),
+    (math.nan, "nan"),
+    (math.inf, "inf"),
+    (np.float64("-inf"), "-inf"),
+    (10**400, "inf"),
+    (None, None),
+    ("text", ("text",)),
+    ("", ("",)),
+    ("\ud800", ("�",)),
+    (np.str_("numpy"), ("numpy",)),
+    ([1, 2], LEFT_OUT),
+    (np.zeros(3), LEFT_OUT),
+    (object(), LEFT_OUT),
+    (b"bytes", LEFT_OUT),
+    (1j, LEFT_OUT),
+    (Gone(), LEFT_OUT),
+]
+INDEXES = st.lists(st.integers(0, len(VALUES) - 1), max_size=4)
+STEPS = st.none() | st.integers(0, 12)
+
+
+class Found:
+    """What is read back of all streams of a journey."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, Any] = {}
+        self.losses: Counter[float] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.remarks = 0
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Add a record."""
+        if value["kind"] in ("step", "eval") or "loss" in value.get("values", {}):
+            self.losses[value.get("values", value)["loss"]] += 1
+        words = value.get("nonfinite", {})
+        for name, number in {**value.get("values", {}), **value.get("extra", {})}.items():
+            prefix = "extra/" if "extra" in value else ""
+            self.numbers[name] = words.get(prefix + name, number)
+        for name, text in value.get("texts", {}).items():
+            self.numbers[name] = (text,)
+        # A step that goes back is written as plain values, whose names have no prefix.
+        for name, count in value.get("left_out", {}).items():
+            self.left_out[name.removeprefix("extra/")] += count
+        self.dropped.update(value.get("dropped", {}))
+        self.remarks += value["kind"] == "note" and value.get("topic") is None
+
+
+class Programs(RuleBasedStateMachine):
+    """Training programs, and what each of them passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.expected: dict[str, Any] = {}
+        self.losses: Counter[float] = Counter()
+        self.notes = 0
+        self.left_out: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.said = io.StringIO()
+        self.names = 0
+        self.found = Found()
+        self.run: toyspec.RunWriter
+        self.config: dict[str, Any] = {"lr": 0.1}
+
+    def started(self, **options: Any) -> toyspec.RunWriter:
+        """Return the run, started once more."""
+        with contextlib.redirect_stderr(self.said):
+            return toyspec.start_run(self.root, run_id="journey", config=self.config, git=None, **options)
+
+    @initialize()
+    def start(self) -> None:
+        """Begin."""
+        self.run = self.started()
+
+    def values(self, indexes: list[int], group: str = "") -> dict[Any, Any]:
+        """Return values, each by a name of its own, and expect them."""
+        found: dict[Any, Any] = {}
+        for index in indexes:
+            self.names += 1
+            given, outcome = VALUES[index]
+            name = f"m{self.names}"
+            found[name] = given
+            path = f"{group}{name}"
+            if outcome == LEFT_OUT:
+                self.left_out[path] += 1
+            else:
+                self.expected[path] = outcome
+        return found
+
+    @rule(
+        indexes=INDEXES,
+        inner=INDEXES,
+        step=STEPS,
+        style=st.sampled_from(["mapping", "keywords", "positional", "thread"]),
+    )
+    def log(self, indexes: list[int], inner: list[int], step: int | None, style: str) -> None:
+        """Log any values, some of them nested."""
+        given = self.values(indexes)
+        if inner:
+            given["group"] = self.values(inner, group="group/")
+        with contextlib.redirect_stderr(self.said):
+            if style == "keywords":
+                self.run.log(**given)
+            elif style == "positional":
+                self.run.log(given, 3 if step is None else step)
+            elif style == "thread":
+                thread = threading.Thread(target=lambda: self.run.log(given, step=step))
+                thread.start()
+                thread.join()
+            else:
+                self.run.log(given, step=step)
+
+    @rule(indexes=INDEXES, step=STEPS, lr=st.sampled_from([None, 0.5, "0.5"]))
+    def step(self, indexes: list[int], step: int | None, lr: Any) -> None:
+        """Log a step, at any number: also one before the last."""
+        self.names += 1
+        loss = float(self.names)
+        self.losses[loss] += 1
+        given = self.values(indexes)
+        with contextlib.redirect_stderr(self.said):
+            self.run.step(step, loss=loss, extra=given, **({} if lr is None else {"lr": lr}))
+
+    @rule(step=STEPS, indexes=st.lists(st.sampled_from([0, 2, 13, 14, 18]), max_size=2))
+    def evaluate(self, step: int | None, indexes: list[int]) -> None:
+        """Log an evaluation."""
+        self.names += 1
+        loss = float(self.names)
+        self.losses[loss] += 1
+        with contextlib.redirect_stderr(self.said):
+            at: dict[str, Any] = {} if step is None else {"step": step}
+            self.run.eval("held-out", loss=loss, extra={f"e{index}": VALUES[index][0] for index in indexes}, **at)
+
+    @rule(bad=st.sampled_from(["eval", "note", "step"]))
+    def bad_record(self, bad: str) -> None:
+        """Pass what no record can be made of."""
+        with contextlib.redirect_stderr(self.said):
+            if bad == "eval":
+                self.run.eval(None)  # type: ignore[arg-type]
+            elif bad == "note":
+                self.run.note(3)  # type: ignore[arg-type]
+            else:
+                self.run.step(-1, loss=1.0)
+        self.dropped[bad] += 1
+
+    @rule()
+    def note(self) -> None:
+        """Say something."""
+        self.notes += 1
+        with contextlib.redirect_stderr(self.said):
+            self.run.define(f"m{self.names}", goal="min")
+            self.run.note("a remark")
+
+    @rule(way=st.sampled_from(["end", "close", "error", "block"]))
+    def end(self, way: str) -> None:
+        """End the run in any way; what follows opens it again."""
+        with contextlib.redirect_stderr(self.said):
+            if way == "end":
+                self.run.run_end()
+            elif way == "close":
+                self.run.close()
+            else:
+                error = ValueError("diverged") if way == "error" else None
+                self.run.__exit__(None if error is None else ValueError, error, None)
+
+    @rule(from_step=STEPS, lr=st.sampled_from([0.1, 0.2]))
+    def resume(self, from_step: int | None, lr: float) -> None:
+        """Start the program again with the same id."""
+        self.config = {"lr": lr}
+        self.run = self.started(exist="resume", from_step=from_step)
+
+    @rule()
+    def begin_again(self) -> None:
+        """Run the cell of a notebook again."""
+        self.run = self.started()
+
+    @rule()
+    def fork(self) -> None:
+        """Fork a child, which must not write, and whose end ends nothing."""
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException), contextlib.redirect_stderr(io.StringIO()):
+                self.run.log(child=1.0)
+                self.run.run_end()
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def teardown(self) -> None:
+        """Read everything back."""
+        with contextlib.redirect_stderr(self.said):
+            self.run.end_with({})
+        try:
+            self.check_everything()
+        finally:
+            shutil.rmtree(self.root)
+
+    def check_everything(self) -> None:
+        """Compare what was passed with what is read, and with the account of the log."""
+        for path in sorted((self.root / "journey").glob("events.jsonl*")):
+            self.check_stream(path)
+        found = self.found
+        read_back = {name: repr(found.numbers.get(name, LEFT_OUT)) for name in self.expected}
+        assert {name: repr(outcome) for name, outcome in self.expected.items()} == read_back
+        assert self.losses == found.losses
+        assert self.notes == found.remarks
+        assert self.left_out == found.left_out
+        assert self.dropped == found.dropped
+        self.check_shown()
+
+    def check_stream(self, path: Path) -> None:
+        """Read one stream, and let the checker check it."""
+        for record in toyspec.read(path):
+            self.found.take(record.value)
+        report = toyspec.check(path).files[0]
+        assert [] == [finding for finding in report.findings if finding.severity == "error"]
+
+    def check_shown(self) -> None:
+        """Compare what ``show`` prints about the last stream with its own account."""
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            main(["show", str(self.root / "journey")])
+        account = {"left out": Counter[str](), "dropped": Counter[str]()}
+        for record in toyspec.read(self.root / "journey"):
+            account["left out"].update(record.value.get("left_out", {}))
+            account["dropped"].update(record.value.get("dropped", {}))
+        for title, counts in account.items():
+            found = re.search(rf"^  {title} +(\d+)", shown.getvalue(), re.MULTILINE)
+            assert sum(counts.values()) == (0 if found is None else int(found.group(1)))
+
+
+TestPrograms = Programs.TestCase
+TestPrograms.settings = settings(
+    max_examples=examples(int(os.environ.get("TOYSPEC_JOURNEYS", "100"))),
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)

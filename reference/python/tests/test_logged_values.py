@@ -1,0 +1,60 @@
+"""What ``run.log`` makes of nested mappings: one name for each value, and nothing lost without a word."""
+
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from toyspec import RunWriter, read
+
+
+def logged(path: Path, *values: Any) -> list[dict[str, Any]]:
+    """Return the values of the records that ``log`` writes for each of *values*."""
+    with RunWriter(path / "run") as run:
+        run.run_start()
+        for each in values:
+            run.log(each)
+    return [record.value["values"] for record in read(path / "run") if record.kind == "scalars"]
+
+
+def test_later_of_two_values_with_one_name_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Readers take the last value of a repeated key, so the writer does too, and reports it once for a run."""
+    twice: dict[str, Any] = {"a/b": 1, "a": {"b": 2}}
+    assert [{"a/b": 2.0}, {"a/b": 1.0}, {"c": 3.0}] == logged(
+        tmp_path, twice, dict(reversed(twice.items())), {"c": 3.0}
+    )
+    (line, total) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        "run/events.jsonl: a/b of scalars is left out, and all else is written: two values of one record "
+        "have this name, and the later one is written; rename one of them (reported once)"
+    )
+    assert total.endswith("2 values were left out in total (a/b 2)")
+
+
+def test_names_that_differ_are_not_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nested values with names of their own are all written, without a word."""
+    assert [{"a/b": 1.0, "a/c/d": 2.0, "b": 3.0}] == logged(tmp_path, {"a": {"b": 1, "c": {"d": 2}}, "b": 3})
+    assert "" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, lambda members: defaultdict(float, members), MappingProxyType])
+def test_any_mapping_may_be_nested(tmp_path: Path, kind: Any) -> None:
+    """Counters and read-only mappings are written as dicts are, with keys of any type."""
+    assert [{"layer/0": 0.5, "layer/1": 0.25}] == logged(tmp_path, {"layer": kind({0: 0.5, 1: 0.25})})
+
+
+def test_mapping_without_members_has_no_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An evaluation without results does not cost the other values of the record."""
+    assert [{"loss": 1.0}] == logged(tmp_path, {"eval": {}, "loss": 1})
+    assert "" == capsys.readouterr().err
+
+
+def test_mapping_that_holds_itself_ends_somewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is too deep is data, not metrics; the values above it are written."""
+    endless: dict[str, Any] = {"loss": 1}
+    endless["again"] = endless
+    (found,) = logged(tmp_path, endless)
+    assert [f"{'again/' * depth}loss" for depth in reversed(range(9))] == list(found)
+    assert "nested in more than 8 mappings" in capsys.readouterr().err

@@ -1,0 +1,164 @@
+"""Checks one live stream as it grows: shows new findings at once, the verdict at its end."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from toyspec.checker import open_checker
+from toyspec.cli.paths import fact_of
+from toyspec.errors import StreamError, StreamUnreadableError
+from toyspec.escaping import printable
+from toyspec.findings import PathError
+from toyspec.places.addresses import is_address
+from toyspec.reading.live_stream import LiveStream
+from toyspec.reading.polling import POLL_SECONDS, REMOTE_POLL_SECONDS
+from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
+from toyspec.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from toyspec.checker import CheckOptions
+    from toyspec.cli.verdicts import Verdict
+    from toyspec.findings import Finding
+    from toyspec.reading.live_stream import Change
+
+_CHUNK_BYTES = 1 << 18
+STANDARD_INPUT = "-"
+
+
+def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: float | None = None) -> bool:
+    """Check the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
+
+    Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
+    """
+    try:
+        located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)[0]
+        checked = _CheckedStream(located, options, verdict)
+        if path == STANDARD_INPUT or not _is_regular(located) or is_compressed(located):
+            interrupted = _drain(located, checked)
+        else:
+            interrupted = _watch(located, checked, idle_timeout)
+    except StreamError as error:
+        verdict.error(PathError(path, fact_of(error)))
+        return False
+    except OSError as error:
+        verdict.error(PathError(path, cause_of(error)))
+        return False
+    checked.finish()
+    return interrupted
+
+
+def _drain(path: str, checked: _CheckedStream) -> bool:
+    """Check a pipe, a device or a compressed file until its end."""
+    if path == STANDARD_INPUT:
+        source = Source(cast("BinaryIO", io.FileIO(sys.stdin.fileno(), "rb", closefd=False)), name=path)
+    else:
+        source = open_source(path, special="allow")
+    try:
+        while data := source.read(_CHUNK_BYTES):
+            checked.feed(data)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        source.close()
+    return False
+
+
+def _is_regular(path: str) -> bool:
+    # A directory is a log in parts.
+    mode = stat.S_IFREG if is_address(path) else os.stat(path).st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bool:
+    """Check the content of a file and what is appended to it."""
+    stream = LiveStream(lambda: path, chunk_bytes=_CHUNK_BYTES)
+    stream.open()
+    pause = REMOTE_POLL_SECONDS if is_address(path) else POLL_SECONDS
+    last = time.monotonic()
+    try:
+        while True:
+            for change in stream.poll():
+                last = time.monotonic()
+                if isinstance(change, bytes):
+                    checked.feed(change)
+                elif change != "gone":  # a file that was moved away may still be written
+                    checked.restart(change)
+                    if change == "uncommitted-changed":
+                        for data in stream.again():
+                            checked.feed(data)
+            checked.report(stream.trouble)
+            is_idle = checked.ended or (idle_timeout and time.monotonic() - last >= idle_timeout)
+            if is_idle and stream.is_settled:
+                return False
+            time.sleep(pause)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        stream.close()
+
+
+class _CheckedStream:
+    """The stream that is checked, and which of its findings were shown."""
+
+    def __init__(self, path: str, options: CheckOptions, verdict: Verdict) -> None:
+        self._path = path
+        self._options = options
+        self._verdict = verdict
+        # The first line decides how the file is read.
+        self._held: bytes | None = b""
+        self._checker = open_checker(path, options)
+        self._shown: set[tuple[str, int, int, str]] = set()
+        self._said = ""
+
+    @property
+    def ended(self) -> bool:
+        """True when the last record says that the run is over."""
+        return self._checker.ended
+
+    def feed(self, data: bytes) -> None:
+        """Check the lines that *data* commits and show their findings."""
+        if self._held is not None:
+            self._held += data
+            if b"\n" not in self._held:
+                return
+            data, self._held = self._held, None
+            self._checker = open_checker(self._path, self._options, data)
+        self._checker.feed(data)
+        self._show(self._checker.take())
+
+    def restart(self, change: Change) -> None:
+        """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
+        self._held = b""
+        self._checker = open_checker(self._path, self._options)
+        if change != "uncommitted-changed":
+            sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
+            self._shown.clear()
+
+    def report(self, error: OSError | StreamUnreadableError | None) -> None:
+        """Say that a poll failed, and why; once for a cause, until a poll succeeds."""
+        fact = "" if error is None else error.fact if isinstance(error, StreamUnreadableError) else cause_of(error)
+        if fact and fact != self._said:
+            sys.stderr.write(f"toyspec check: {printable(self._path)}: {fact}; trying again\n")
+        self._said = fact
+
+    def finish(self) -> None:
+        """Show the findings that depend on the end of the stream, and the verdict."""
+        self._checker.read_bundle_again()
+        if self._held is not None:
+            self._checker.feed(self._held)
+        report = self._checker.finish()
+        self._show(report.findings)
+        self._verdict.file(report)
+
+    def _show(self, findings: list[Finding]) -> None:
+        for finding in findings:
+            place = (finding.rule, finding.line, finding.offset, finding.sidecar or "")
+            if place not in self._shown:
+                self._shown.add(place)
+                self._verdict.output.finding(self._path, finding)
+        sys.stdout.flush()

@@ -1,0 +1,110 @@
+"""``toyspec dialect new``: describe a log of your own, so that every command reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from toyspec.cli import exit_codes
+from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.paths import shown
+from toyspec.escaping import printable
+from toyspec.reading.configuration import FILE, find_configuration
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.format.dialect_mapping import ReadAs
+
+_DESCRIPTION = """\
+Look at a log that toyspec does not know, propose how to read it, show the
+first records as they would be read, and add the proposal to toyspec.toml,
+where it can be edited. JSON, tables and console lines are understood; lines of
+a console get a regular expression with a named group for each number."""
+
+_EPILOG = """\
+exit status:
+  0  the dialect was added, or shown with --dry-run
+  2  wrong usage, or nothing in the file repeats
+
+examples:
+  toyspec dialect new --dry-run slurm-4711.out
+  toyspec dialect new --name rewards --step-key update rewards.jsonl"""
+
+_HEAD_BYTES = 1 << 20
+_SHOWN_ROWS = 3
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec dialect new [OPTION…] FILE"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("action", metavar="new", choices=("new",), help="what to do")
+    parser.add_argument("file", metavar="FILE", type=local_path, help="a log")
+    parser.add_argument("--name", metavar="NAME", help="name of the dialect; default: after the file")
+    parser.add_argument("--step-key", metavar="KEY", help="key of the step; default: the most likely one")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="show the proposal, write nothing")
+
+
+def run(options: Namespace) -> int:
+    """Propose, show and write a dialect, and return an exit code."""
+    from toyspec.format.dialect_proposals import as_read, proposed, toml_of
+
+    name = options.name or _name_of(options.file)
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name!r} must be lower-case letters and digits, with hyphens between words")
+    try:
+        with open(options.file, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise UsageError(f"{shown(options.file)}: {error.strerror}") from None
+    # A part of a line says nothing.
+    head = head[: head.rfind(b"\n") + 1] or head + b"\n"
+    table = proposed(head, _pattern_of(options.file), step=options.step_key)
+    if table is None:
+        raise UsageError(
+            f"{shown(options.file)}: no two records have the same shape and two numbers; "
+            "describe it by hand: see `Read any training log` in the documentation"
+        )
+    text = toml_of(name, table)
+    chosen, rows = as_read(table, head)
+    sys.stdout.write(text + "\n" + _preview(chosen, rows))
+    return exit_codes.OK if options.dry_run else _write(name, text)
+
+
+def _write(name: str, text: str) -> int:
+    """Add the table of a dialect to the settings of the project, or of this directory."""
+    configuration = find_configuration()
+    known = configuration.path if configuration.path and os.path.basename(configuration.path) == FILE else FILE
+    if any(each.name == name for each in configuration.dialects):
+        raise UsageError(f"{shown(known)} has a dialect {name!r}; name another with --name")
+    with open(known, "a", encoding="utf-8") as file:
+        file.write(("\n" if os.path.exists(known) and os.path.getsize(known) else "") + text)
+    sys.stdout.write(f"added to {shown(os.path.relpath(known))}; every command reads such files now\n")
+    return exit_codes.OK
+
+
+def _preview(read_as: ReadAs, rows: list[dict[str, Any]]) -> str:
+    from toyspec.format.dialect_mapping import Mapping
+
+    mapping = Mapping(read_as)
+    lines = [f"read as: {len(rows)} of the first records, the first {min(len(rows), _SHOWN_ROWS)}:"]
+    for row in rows[:_SHOWN_ROWS]:
+        said = mapping.neutral(row)
+        values = ", ".join(f"{printable(key)} {value}" for key, value in said.values.items())
+        lines.append(f"  step {said.step}  {values or 'no metric'}")
+    return "\n".join(lines) + "\n"
+
+
+def _name_of(path: str) -> str:
+    stem = os.path.splitext(os.path.basename(path))[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\d+", "", stem)).strip("-") or "log"
+
+
+def _pattern_of(path: str) -> str:
+    """Return the pattern of names like that of the file *path*: any digits are others in the next run."""
+    return re.sub(r"\d+", "*", os.path.basename(path))

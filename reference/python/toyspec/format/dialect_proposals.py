@@ -1,0 +1,191 @@
+"""Proposes how to read a log of an unknown form: the keys of a table or of JSON, or a pattern for console lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.dialects import dialect_of
+from toyspec.format.recognition import read_as, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.format.dialect_mapping import ReadAs
+
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|(?:nan|inf)(?!\s*[A-Za-z]))"
+_FIGURE = re.compile(rf"(?<![\w.])({_NUMBER})(?![\w.]*[A-Za-z_]\w{{3}})", re.ASCII | re.IGNORECASE)
+# What is easily read takes the place of a number in a proposal.
+_GROUPS = {"step": r"\d+", "number": r"[-+.\w]+"}
+_MOMENT = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?", re.ASCII)
+_CLOCK = re.compile(r"(?<![\d:])\d{1,3}:\d\d:\d\d(?:\.\d+)?(?![\d:])", re.ASCII)
+_PAIR = re.compile(rf"\s*[A-Za-z][^|:=]*[:=]\s*{_NUMBER}\s*", re.ASCII | re.IGNORECASE)
+_SEPARATOR = "|"
+_FEWEST_PAIRS = 2
+_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[ /.-][A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
+_STEP_WORD = re.compile(r"step|^it$|iter|epoch|episode|update|round|generation|batch|tick", re.IGNORECASE)
+_TIME_WORD = re.compile(r"time|date|^ts$|^at$", re.IGNORECASE)
+_BLANKS = re.compile(r"(?:\\? )+|\\t|\t")
+_MOST_LINES = 20_000
+_MOST_LETTERS = 2000
+_FEWEST_NUMBERS = 2
+_FEWEST_ROWS = 2
+_TABLES = (",", "\t", ";", " ")
+_UNIX_SECONDS = 1e8
+
+
+def proposed(head: bytes, name: str, *, step: str | None = None) -> dict[str, Any] | None:
+    """Return the members of a dialect for a log that begins with *head*, but its name; None where nothing repeats.
+
+    *name* is the pattern of the names of its files. *step* is the key of the step, if the user named it.
+    """
+    table = _of_keys(head, step) or _of_lines(head.decode("utf-8", "replace"), step)
+    return None if table is None else {"files": [name], **table}
+
+
+def as_read(table: dict[str, Any], head: bytes) -> tuple[ReadAs, list[dict[str, Any]]]:
+    """Return how a dialect with the members *table* reads the file that begins with *head*, and its first records."""
+    marks = {"any": table["step"]}
+    usual = {"name": "proposed", "title": "proposed", "rank": "program", "recognize": marks, "form": {"type": "lines"}}
+    dialect = dialect_of(usual | table)
+    rows = sample(head, dialect)
+    return read_as(dialect, rows), rows
+
+
+def toml_of(name: str, table: dict[str, Any]) -> str:
+    """Return the TOML table of a dialect *name* with the members *table*."""
+    return "\n".join([f"[dialects.{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items()), ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return f"'{value}'" if "'" not in value and value.isprintable() else _basic(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    return "[" + ", ".join(map(_toml, value)) + "]" if isinstance(value, list) else str(value)
+
+
+def _basic(value: str) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def _of_keys(head: bytes, step: str | None) -> dict[str, Any] | None:
+    """Return the dialect of JSON objects or of cells in *head*; None if it has neither."""
+    shapes: list[tuple[dict[str, Any], str]] = []
+    opening = head.lstrip()[:1]
+    if opening == b"{":
+        shapes += [({"type": "lines"}, "bare"), ({"type": "objects"}, "bare")]
+    if opening == b"[":
+        shapes.append(({"type": "document", "rows": ""}, "bare"))
+    if opening not in (b"{", b"["):
+        shapes += [({"type": "csv", "delimiter": delimiter}, "text") for delimiter in _TABLES]
+    best: tuple[int, dict[str, Any]] | None = None
+    for form, word in shapes:
+        table: dict[str, Any] = {"form": form, "step": [step or "step"], "non_finite": sorted({word, "text"})}
+        rows = as_read(table, head)[1]
+        numbers = Counter(key for row in rows for key, value in row.items() if type(value) in (int, float))
+        keys = [key for key, count in numbers.items() if 2 * count >= len(rows)]
+        if len(rows) < _FEWEST_ROWS or len(keys) < _FEWEST_NUMBERS or (step is not None and step not in keys):
+            continue
+        chosen = step or _step_of(rows, keys)
+        found = table | {"recognize": {"keys": [chosen, *[key for key in keys if key != chosen][:2]]}, "step": [chosen]}
+        time = next((key for key in keys if key != chosen and _TIME_WORD.search(key)), None)
+        if time is not None:
+            is_unix = all(row.get(time, 0) > _UNIX_SECONDS for row in rows)
+            found["time"] = [{"key": time, "unit": "unix" if is_unix else "run-seconds"}]
+        if best is None or len(rows) * len(keys) > best[0]:
+            best = len(rows) * len(keys), found
+    return None if best is None else best[1]
+
+
+def _step_of(rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> str:
+    """Return the key whose numbers are most like steps: by its name, else those that never decrease and change."""
+
+    def likeness(key: str) -> tuple[bool, bool, bool]:
+        values = [row[key] for row in rows if type(row.get(key)) in (int, float)]
+        return (
+            _STEP_WORD.search(key) is not None,
+            values == sorted(values) and len(set(values)) > 1,
+            all(float(value).is_integer() for value in values),
+        )
+
+    return max(keys, key=likeness)
+
+
+def _of_lines(text: str, step: str | None) -> dict[str, Any] | None:
+    """Return the dialect of console lines: a pattern for the shape that most lines with numbers have."""
+    shapes: dict[str, list[list[str]]] = {}
+    examples: dict[str, str] = {}
+    for whole in text.split("\n", _MOST_LINES)[:_MOST_LINES]:
+        line = _CLOCK.sub("\1", _MOMENT.sub("\1", whole))
+        figures = _FIGURE.findall(line)
+        if len(line) <= _MOST_LETTERS and len(figures) >= _FEWEST_NUMBERS:
+            shape = " ".join(_FIGURE.sub("\0", line).split())
+            shapes.setdefault(shape, []).append(figures)
+            examples.setdefault(shape, whole)
+    usual = [shape for shape in shapes if len(shapes[shape]) >= _FEWEST_ROWS]
+    if not usual:
+        return None
+    shape = max(usual, key=lambda each: (bool(_STEP_WORD.search(each)), len(shapes[each])))
+    line, time = _without_time(examples[shape])
+    names = _names_of(line)
+    rows = [dict(zip(names, map(float, row), strict=False)) for row in shapes[shape]]
+    chosen = step if step in names else _step_of(rows, names)
+    pattern, has_pairs = _pattern_of(line, names, chosen)
+    form: dict[str, Any] = {
+        "type": "pattern",
+        "patterns": [pattern.replace("\1", ".{7,30}?" if time is None else "(?P<time>.{7,30}?)")],
+    }
+    if has_pairs:
+        form["separator"] = _SEPARATOR
+    return {
+        "form": form,
+        "recognize": {"text": "(?m)" + re.sub(r"\(\?P<\w+>", "(?:", form["patterns"][0])},
+        "step": [chosen],
+        **({} if time is None else {"time": [{"key": "time", "unit": time}]}),
+        "non_finite": ["text"],
+    }
+
+
+def _without_time(line: str) -> tuple[str, str | None]:
+    """Return *line* with a mark in place of its first time, and the unit of that; None without one."""
+    for pattern, unit in ((_MOMENT, "date-time"), (_CLOCK, None)):
+        if pattern.search(line):
+            return pattern.sub("\1", line, count=1), unit
+    return line, None
+
+
+def _names_of(line: str) -> list[str]:
+    """Return the name of each number in *line*: the words before it."""
+    names: list[str] = []
+    before = 0
+    for figure in _FIGURE.finditer(line):
+        words = _WORDS.findall(line[before : figure.start()])
+        name = re.sub(r"\W+", "_", words[-1].lower()) if words else f"value_{len(names)}"
+        while name in names:
+            name += "_"
+        names.append(name)
+        before = figure.end()
+    return names
+
+
+def _pattern_of(line: str, names: Sequence[str], step: str) -> tuple[str, bool]:
+    """Return the regular expression of lines like *line*, with a group for each of *names*.
+
+    Where most of the line is names and numbers between bars, these are the group ``pairs``, as the second value says.
+    """
+    parts: list[str] = []
+    before = 0
+    for name, figure in zip(names, _FIGURE.finditer(line), strict=True):
+        rest = line[before:].split(_SEPARATOR)
+        if name != step and step in names[: len(parts)] and sum(map(bool, map(_PAIR.fullmatch, rest))) >= _FEWEST_PAIRS:
+            return "".join(parts) + r"(?P<pairs>.*)", True
+        between = _BLANKS.sub(r"\\s*", re.escape(line[before : figure.start()]))
+        parts.append(f"{between}(?P<{name}>{_GROUPS['step' if name == step else 'number']})")
+        before = figure.end()
+    return "".join(parts), False

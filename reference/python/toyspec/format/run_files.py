@@ -1,0 +1,33 @@
+"""Names of the files of a run that its stream implies: the streams of ranks, and media. See spec/ranks.md."""
+
+from __future__ import annotations
+
+import re
+
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.generated.media import EXTENSIONS, OTHER
+
+_RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+MEDIA_FOLDER = "media"
+
+
+def rank_of(file_name: str) -> int | None:
+    """Return the rank whose stream *file_name* is: 0 for ``events.jsonl``; None for a name of another form."""
+    if file_name == EVENTS_FILE:
+        return 0
+    found = _RANK.fullmatch(file_name)
+    return None if found is None else int(found[1])
+
+
+def rank_file(rank: int) -> str:
+    """Return the name of the stream of *rank*, an integer from 0."""
+    return EVENTS_FILE if rank == 0 else f"events.rank-{rank}.jsonl"
+
+
+def media_file(sha256: str, media_type: str) -> str | None:
+    """Return the path of a media file from the bundle, with ``/``; None if *sha256* is not 64 lower-case digits."""
+    if _HASH.fullmatch(sha256) is None:
+        return None
+    extension = EXTENSIONS.get(media_type.partition(";")[0].strip(" \t").lower(), OTHER)
+    return f"{MEDIA_FOLDER}/{sha256}.{extension}"

@@ -1,0 +1,31 @@
+"""What the names of metrics say: which one is the loss, and whether smaller values are better."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from toyspec.generated.runs import LOSS_NAMES, SMALLER_IS_BETTER
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+
+def loss_among(metrics: Container[str]) -> str | None:
+    """Return the name of the training loss among *metrics*; None if it is not there."""
+    return next((name for name in LOSS_NAMES if name in metrics), None)
+
+
+@lru_cache(maxsize=1024)
+def default_goal(name: str) -> str | None:
+    """Return ``min`` for a metric whose name says that smaller values are better, else None."""
+    lowered = name.lower()
+    return "min" if any(word in lowered for word in SMALLER_IS_BETTER) else None
+
+
+def goal_of(name: str, goals: Mapping[str, str]) -> str | None:
+    """Return the goal of the metric *name* by *goals*, whose names may end in ``*``, else by its name."""
+    if name in goals:
+        return goals[name]
+    fitting = [key for key in goals if key.endswith("*") and name.startswith(key[:-1])]
+    return goals[max(fitting, key=len)] if fitting else default_goal(name)

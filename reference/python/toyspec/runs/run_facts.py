@@ -1,0 +1,229 @@
+"""What every run has, by the names of schemas/runs.json: commands, catalogs, the viewer and filters use these."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.format.json_numbers import number
+from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
+from toyspec.runs.members import flat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.findings import Ended
+    from toyspec.runs.summary import RunState, RunSummary
+
+_MOST_CHARS = 4096
+# As JavaScript writes numbers: outside of these, with an exponent.
+_FIXED = (1e-6, 1e21)
+
+
+class RunFacts:
+    """The facts of one run, each made when it is asked for: of very many runs, a list asks for few."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        self.summary = summary
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the column *name*."""
+        return getattr(self, name)
+
+    def all(self) -> dict[str, Any]:
+        """Return every column by its name."""
+        return {name: self[name] for name in COLUMNS}
+
+    @property
+    def run(self) -> str:
+        """See schemas/runs.json, as for all others."""
+        return self.summary.name
+
+    @property
+    def path(self) -> str:
+        """The directory of the run."""
+        return self.summary.directory
+
+    @property
+    def run_id(self) -> str | None:
+        """The id that the run gives itself."""
+        return _text(self.summary.start.get("run_id"))
+
+    @property
+    def name(self) -> str:
+        """The name that the run gives itself, else ``run``."""
+        return _text(self.summary.start.get("name")) or self.run
+
+    @property
+    def group(self) -> str | None:
+        """The group that the run names."""
+        return _text(self.summary.start.get("group"))
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags that the run names."""
+        tags = self.summary.start.get("tags")
+        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+
+    @property
+    def profile(self) -> str | None:
+        """The profile of the stream, else the dialect."""
+        summary = self.summary
+        return summary.profile or (summary.dialect.name if summary.dialect else None)
+
+    @property
+    def state(self) -> RunState:
+        """Whether the log is whole."""
+        return self.summary.state
+
+    @property
+    def ended(self) -> Ended:
+        """Whether the run says that it ended."""
+        return self.summary.ended
+
+    @property
+    def reason(self) -> str | None:
+        """How the run ended."""
+        return _text(self.summary.reason)
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong."""
+        return _text((self.summary.end or {}).get("error")) if self.ended == "yes" else None
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the run has a seal."""
+        return self.summary.sealed
+
+    @property
+    def first_step(self) -> int | None:
+        """The first step."""
+        return self.summary.first_step
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step."""
+        return self.summary.last_step
+
+    @property
+    def progress(self) -> float | None:
+        """The share of the planned steps that is done."""
+        return progress_of(self.last_step, self.settings)
+
+    @property
+    def final_loss(self) -> float | None:
+        """The loss at the end."""
+        return self.summary.final_loss
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the run took."""
+        return self.summary.seconds
+
+    @property
+    def started_at(self) -> str | None:
+        """When the run started."""
+        return self.summary.started_at
+
+    @property
+    def records(self) -> int | None:
+        """Number of records."""
+        return self.summary.extent.records
+
+    @property
+    def bytes(self) -> int:
+        """Size of the stream."""
+        return self.summary.extent.size
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All settings of the run: see ``settings_of``."""
+        return settings_of(self.summary.start)
+
+
+def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the first record of a run: flat, as numbers, text, booleans and None.
+
+    A list is its JSON; of a text that is too long, the end is left out and its digest follows.
+    """
+    found: dict[str, Any] = {}
+    for part in ("config", "model"):
+        members = start.get(part)
+        if isinstance(members, dict):
+            prefix = "" if part == "config" else "model."
+            found |= {cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
+    return found
+
+
+def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | None:
+    """Return the share of its planned steps that a run has done; None where it is not known."""
+    if last_step is None:
+        return None
+    short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
+    planned = next((short[name] for name in PLANNED_STEPS if number(short.get(name)) is not None), None)
+    return min(1.0, max(0.0, last_step / planned)) if planned and planned > 0 else None
+
+
+def finite(value: Any) -> Any:
+    """Return a number that JSON has; None for another."""
+    found = number(value)
+    return found if found is not None and isfinite(found) else None
+
+
+def cut(text: str) -> str:
+    """Return *text*, cut where it is too long for a table, with the digest of all: different texts stay different."""
+    if len(text) <= _MOST_CHARS:
+        return text
+    return f"{text[:_MOST_CHARS]}… #{_digest(text.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return finite(value)
+    return cut(_json(value)) if isinstance(value, list | dict) else None
+
+
+def _json(value: Any) -> str:
+    """Return the JSON of *value* as JavaScript writes it: the viewer's own reader shows the same."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_json, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_json(key)}:{_json(member)}' for key, member in value.items())}}}"
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        try:
+            return _number(float(value)) if isfinite(value) else "null"
+        except OverflowError:
+            return "null"
+    return msgspec.json.encode(value).decode("utf-8", "replace")
+
+
+def _number(value: float) -> str:
+    if value == 0:
+        return "0"
+    if _FIXED[0] <= abs(value) < _FIXED[1]:
+        from decimal import Decimal
+
+        text = format(Decimal(repr(value)), "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, _, exponent = repr(value).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+d}"
+
+
+def _digest(data: bytes) -> int:
+    """Return the FNV-1a digest of *data*, 32 bits: the viewer's own reader has it too."""
+    found = 0x811C9DC5
+    for byte in data:
+        found = ((found ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return found
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,337 @@
+"""What a program logs, as a record can hold it: numbers, texts, and what has to be left out, which takes nothing along.
+
+In maps of numbers a boolean is 1.0 or 0.0, a text goes to ``texts``, and the members of an inner mapping follow its key
+and a slash. A number that is not finite is null, and ``nonfinite`` names what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from toyspec.escaping import shortened
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, key_text
+from toyspec.format.decoding import event_types
+from toyspec.format.foreign_values import mapping_of
+from toyspec.format.scalars import scalar
+from toyspec.format.scalars import text as whole_text
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_FIELDS: Final = FIELDS["toy/v1"]
+_NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
+# Deeper mappings are data, not metrics, and would take unbounded recursion.
+_DEPTH: Final = 8
+_PLAIN: Final = frozenset([float, int])
+
+
+class LeftOut(NamedTuple):
+    """A value that is not written."""
+
+    name: str
+    why: str
+
+
+class Prepared(NamedTuple):
+    """A record as it can be written."""
+
+    members: dict[str, Any]
+    texts: dict[str, str]
+    """Texts that the kind has no room for; a ``scalars`` record of the same step holds them."""
+    left_out: list[LeftOut]
+
+
+class SortedValues:
+    """The values of one record by name: numbers, texts, and those that are neither."""
+
+    __slots__ = ("_prefix", "left_out", "numbers", "texts")
+
+    def __init__(self, values: Mapping[Any, Any], prefix: str = "") -> None:
+        """Sort *values*; the names of what is left out begin with *prefix*."""
+        self.numbers: dict[str, Any] = {}
+        """Numbers and None; booleans are 1.0 and 0.0."""
+        self.texts: dict[str, str] = {}
+        self.left_out: list[LeftOut] = []
+        self._prefix = prefix
+        self._add_all(values, "", _DEPTH)
+
+    def _add_all(self, values: Mapping[Any, Any], prefix: str, depth: int) -> None:
+        for key, value in values.items():
+            try:
+                name = prefix + key_text(key)
+            except InvalidEventError:
+                fact = f"its name is of type {type(key).__name__}; name it by a string"
+                self._leave_out(prefix + shortened(repr(key)), fact)
+                continue
+            if value is UNSET:
+                continue
+            if not isinstance(value, Mapping):
+                self._add(name, value)
+            elif depth:
+                self._add_all(value, f"{name}/", depth - 1)
+            else:
+                self._leave_out(name, f"it is nested in more than {_DEPTH} mappings; log fewer levels")
+
+    def _add(self, name: str, value: Any) -> None:
+        if name in self.numbers or name in self.texts:
+            self.numbers.pop(name, None)
+            self.texts.pop(name, None)
+            fact = "two values of one record have this name, and the later one is written; rename one of them"
+            self._leave_out(name, fact)
+        try:
+            found = scalar(value)
+        except Exception as error:  # noqa: BLE001 - an array may raise anything, and the other values are to be written
+            self._leave_out(name, _not_a_value(value, error))
+            return
+        if type(found) is bool:
+            found = float(found)
+        if type(found) in (float, int) or found is None:
+            self.numbers[name] = found
+        elif type(found) is str:
+            self.texts[name] = whole_text(found)
+        else:
+            self._leave_out(name, _not_a_value(value, None))
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.left_out.append(LeftOut(self._prefix + name, why))
+
+
+def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given", "made-to-fit"]) -> Prepared:
+    """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
+
+    In *fields* made to fit, a boolean is a number, a whole number an integer, and a text that is given as a number of a
+    step goes to the texts. In maps of numbers all of this is so in any case.
+    """
+    members = dict(given)
+    texts: dict[str, str] = {}
+    left_out: list[LeftOut] = []
+    key = _NUMBER_MAPS.get(kind)
+    if key is not None and key in members:
+        found = _sorted(members[key], "" if kind == "scalars" else f"{key}/")
+        if found is not None:
+            members[key], texts, left_out = found.numbers, found.texts, found.left_out
+            if not found.numbers and kind != "scalars":
+                del members[key]
+    for name, declared in _FIELDS.get(kind, {}).items() if fields == "made-to-fit" else ():
+        if declared == "number" and name in members and type(members[name]) not in _PLAIN and name != "t":
+            _plain_number(kind, name, members, texts)
+        elif declared == "integer" and name in members and type(members[name]) is not int:
+            _whole_number(kind, name, members, texts)
+    if kind == "eval" and isinstance(members.get("extra"), Mapping):
+        members["extra"] = _of_built_in_numbers(members["extra"], _DEPTH)
+    if kind == "scalars" and texts:
+        members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
+        texts = {}
+    nothings = nonfinite(kind, members)
+    if nothings:
+        given_too = members.get("nonfinite")
+        members["nonfinite"] = {**nothings, **(given_too if isinstance(given_too, Mapping) else {})}
+    return Prepared(members, texts, left_out)
+
+
+def whole(value: Any) -> Any:
+    """Return *value* as an int if it is a whole number of any type; else unchanged."""
+    try:
+        found = scalar(value)
+    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
+        return value
+    if type(found) is float and found.is_integer():
+        return int(found)
+    return found if type(found) is int else value
+
+
+def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the numbers of a record are that are not finite, by name: ``nan``, ``inf`` or ``-inf``."""
+    fields = _FIELDS.get(kind, {})
+    if "nonfinite" not in fields:
+        return {}
+    found: dict[str, str] = {}
+    for name, value in members.items():
+        declared = fields.get(name)
+        if isinstance(value, Mapping) and name != "nonfinite":
+            _add_nonfinite(value, "" if kind == "scalars" else f"{name}/", found, _DEPTH)
+        elif declared == "number" and type(value) not in (str, bool, type(None)):
+            word = _word(_number(value))
+            if word is not None:
+                found[name] = word
+    return found
+
+
+def writable(
+    kind: str, given: Mapping[str, Any], size: Callable[[Mapping[str, Any]], int]
+) -> tuple[dict[str, Any], list[LeftOut]]:
+    """Return the members of a record that can be written, and those that cannot.
+
+    *size* returns the length of a record, or raises InvalidEventError or RecordRefusedError, which is raised here too
+    where a required member is wrong, or the phase: without it the record would belong to another one.
+    """
+    required = _required(kind)
+    base = {key: value for key, value in given.items() if key in required}
+    numbers = base.get("values") if kind == "scalars" else None
+    if isinstance(numbers, Mapping):
+        base["values"] = {}
+    room = _Room(base, MAX_LINE_BYTES - size(base), size)
+    if isinstance(numbers, Mapping):
+        room.add("values", numbers)
+    for key, value in given.items():
+        if key not in required:
+            room.add(key, value)
+    return {key: room.kept[key] for key in given if key in room.kept}, room.left_out
+
+
+class _Room:
+    """A record that takes members as long as they can be written and there is room."""
+
+    def __init__(self, base: dict[str, Any], room: int, size: Callable[[Mapping[str, Any]], int]) -> None:
+        self.kept = dict(base)
+        self.left_out: list[LeftOut] = []
+        self._base = base
+        self._base_size = size(base)
+        self._room = room
+        self._size = size
+
+    def add(self, key: str, value: Any) -> None:
+        """Take the member *key*, or of a mapping what can be written of it."""
+        kept = self._part(value, partial(_member, dict, key), "" if key == "values" else key, _DEPTH)
+        if kept is not UNSET:
+            self.kept[key] = kept
+
+    def _part(self, value: Any, placed: Callable[[Any], dict[str, Any]], name: str, depth: int) -> Any:
+        try:
+            length = self._size({**self._base, **placed(value)}) - self._base_size
+            if length <= self._room:
+                self._room -= length
+                return value
+            fact = f"the record would have more than {MAX_LINE_BYTES} bytes; write it to a file"
+        except (InvalidEventError, RecordRefusedError) as error:
+            fact = str(error)
+        members = _members(value) if depth else None
+        if not members:
+            self.left_out.append(LeftOut(name, fact))
+            return UNSET
+        kept: dict[Any, Any] = {}
+        for key, member in members.items():
+            inner_name = f"{name}/{key}" if name else str(key)
+            part = self._part(member, partial(_member, placed, key), inner_name, depth - 1)
+            if part is not UNSET:
+                kept[key] = part
+        return kept
+
+
+def _member(placed: Callable[[Any], dict[str, Any]], key: Any, value: Any) -> dict[str, Any]:
+    """Return a record with the member *key* at the place of an object that *placed* puts into a record."""
+    return placed({key: value})
+
+
+def _sorted(values: Any, prefix: str) -> SortedValues | None:
+    """Return *values* by what they are; None if all are numbers by name, or this is not a mapping."""
+    members = values if isinstance(values, Mapping) else _members(values)
+    if members is None:
+        return None
+    # Most records have plain numbers only, and training waits for this.
+    if _PLAIN.issuperset(map(type, members.values())) and all(type(key) is str for key in members):
+        return None
+    return SortedValues(members, prefix)
+
+
+def _members(value: Any) -> Mapping[Any, Any] | None:
+    try:
+        return mapping_of(value)
+    except Exception:  # noqa: BLE001 - an object that cannot tell its members has none
+        return None
+
+
+def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    try:
+        found = scalar(members[name])
+    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
+        return
+    if type(found) is bool:
+        found = float(found)
+    if type(found) is str and kind == "step":
+        texts[name] = whole_text(found)
+        del members[name]
+    else:
+        members[name] = found
+
+
+def _whole_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    if kind == "step" and name != "step" and isinstance(members[name], str):
+        texts[name] = whole_text(members.pop(name))
+    else:
+        members[name] = whole(members[name])
+
+
+def _of_built_in_numbers(values: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+    """Return *values* with the numbers of libraries as built-in ones, so that their NaN is seen."""
+    found: dict[Any, Any] = {}
+    for key, value in values.items():
+        found[key] = value
+        if isinstance(value, Mapping):
+            found[key] = _of_built_in_numbers(value, depth - 1) if depth else value
+        elif type(value) not in _PLAIN:
+            with contextlib.suppress(Exception):
+                number = scalar(value)
+                found[key] = number if type(number) in _PLAIN else value
+    return found
+
+
+def _add_nonfinite(values: Mapping[Any, Any], prefix: str, found: dict[str, str], depth: int) -> None:
+    for key, value in values.items():
+        if type(value) in _PLAIN:
+            word = _word(value)
+            if word is not None:
+                found[f"{prefix}{key}"] = word
+        elif isinstance(value, Mapping) and depth:
+            _add_nonfinite(value, f"{prefix}{key}/", found, depth - 1)
+
+
+def _number(value: Any) -> float:
+    """Return *value* as a number, 0 if it is none."""
+    if type(value) in _PLAIN:
+        return value  # type: ignore[no-any-return]
+    with contextlib.suppress(Exception):
+        found = scalar(value)
+        if type(found) in _PLAIN:
+            return found  # type: ignore[no-any-return]
+    return 0
+
+
+def _word(value: float) -> str | None:
+    if value - value == 0.0:
+        try:
+            value = float(value)
+        except OverflowError:
+            return "inf" if value > 0 else "-inf"
+        return None
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _not_a_value(value: Any, error: Exception | None) -> str:
+    shown = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        got = f"{shown} of shape {shortened(str(tuple(shape)))}"
+        return f"it must be a number or a text, got {got}; reduce it to one number, as by mean()"
+    cause = f" ({shortened(str(error))})" if error is not None and str(error) else ""
+    return f"it must be a number or a text, got {shown}{cause}; pass a number, or str() of it"
+
+
+_required_keys: dict[str, frozenset[str]] = {}
+
+
+def _required(kind: str) -> frozenset[str]:
+    if kind not in _required_keys:
+        types: Mapping[Any, Any] = event_types("toy/v1")
+        fields: Iterable[Any] = msgspec.structs.fields(types[kind]) if kind in types else ()
+        _required_keys[kind] = frozenset(["kind", "phase", *(field.encode_name for field in fields if field.required)])
+    return _required_keys[kind]

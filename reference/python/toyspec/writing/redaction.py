@@ -1,0 +1,119 @@
+"""Replaces secrets in settings and command lines by ``***``: a log is copied to more places than a secret may go."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from toyspec.format.foreign_values import mapping_of
+from toyspec.format.scalars import items as items_of
+from toyspec.generated.redaction import HIDDEN, NOT_AFTER_TOKEN, NOT_BEFORE_TOKEN, TEXTS, WORD_PAIRS, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+_SECRET_WORDS: Final = frozenset(WORDS)
+_SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
+_WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SECRET_TEXTS: Final = re.compile("|".join(TEXTS))
+_DEPTH: Final = 32
+
+
+class Redaction:
+    """Replaces secrets, and remembers the names of those that it has replaced.
+
+    A setting of *clear* is written unchanged; it is named by its key, or by its path with slashes.
+    """
+
+    def __init__(self, clear: Collection[str] = ()) -> None:
+        if isinstance(clear, str):
+            raise TypeError(f"unredacted is {clear!r}; pass a list of the names of settings: [{clear!r}]")
+        self._clear = frozenset(clear)
+        self.replaced: list[str] = []
+        """Names of what was replaced, in order."""
+
+    def settings(self, value: Any, path: str = "", depth: int = _DEPTH) -> Any:
+        """Return *value* with every secret in it replaced: texts with a secret's name or form, at any depth.
+
+        Numbers, truth values and None stay, so that ``max_tokens`` keeps its value.
+        """
+        name = path.rpartition("/")[2]
+        if name in self._clear or path in self._clear or not depth:
+            return value
+        if isinstance(value, str):
+            safe = HIDDEN if value and is_secret_name(name) else _SECRET_TEXTS.sub(HIDDEN, value)
+            if safe != value:
+                self.replaced.append(path)
+            return safe
+        if value is None or isinstance(value, int | float | bytes):
+            return value
+        if isinstance(value, list | tuple | set | frozenset):
+            items = value if isinstance(value, list | tuple) else items_of(value) or ()
+            return [self.settings(item, path, depth - 1) for item in items]
+        members = _members(value)
+        if members is None:
+            return value
+        prefix = f"{path}/" if path else ""
+        return {key: self.settings(member, f"{prefix}{key}", depth - 1) for key, member in members.items()}
+
+    def command_line(self, words: Sequence[str]) -> list[str]:
+        """Return a command line without secrets: ``--api-key X``, ``--api-key=X`` and ``api_key=X`` lose the X."""
+        return list(self._safe_words(words))
+
+    def _safe_words(self, words: Sequence[str]) -> Iterator[str]:
+        hides_next = False
+        for word in words:
+            name, equals, _ = word.partition("=")
+            is_secret = self._is_secret_option(name)
+            if equals and is_secret:
+                safe = f"{name}={HIDDEN}"
+            elif hides_next and not word.startswith("-"):
+                safe = HIDDEN
+            else:
+                safe = _SECRET_TEXTS.sub(HIDDEN, word)
+            if safe != word:
+                self.replaced.append("argv")
+            yield safe
+            hides_next = not equals and word.startswith("-") and is_secret
+
+    def _is_secret_option(self, word: str) -> bool:
+        name = word.lstrip("-")
+        clear = {name, name.replace("-", "_")} & self._clear
+        return not clear and is_secret_name(name)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return *value* with every secret in it replaced; see ``Redaction``."""
+    return Redaction().settings(value)
+
+
+def command_line_without_secrets(words: Sequence[str]) -> list[str]:
+    """Return a command line without secrets; see ``Redaction``."""
+    return Redaction().command_line(words)
+
+
+def text_without_secrets(text: str) -> str:
+    """Return *text* with the secrets in it replaced that have a known form."""
+    return _SECRET_TEXTS.sub(HIDDEN, text)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting of this *name* is a secret: ``hub_token`` and ``apiKey`` are, ``eos_token`` is not."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    for at, word in enumerate(words):
+        if word == "token" and _is_of_vocabulary(words[:at], words[at + 1 :]):
+            continue
+        if word in _SECRET_WORDS or (word, *words[at + 1 : at + 2]) in _SECRET_PAIRS:
+            return True
+    return False
+
+
+def _is_of_vocabulary(before: Sequence[str], after: Sequence[str]) -> bool:
+    return (bool(before) and before[-1] in NOT_BEFORE_TOKEN) or (bool(after) and after[0] in NOT_AFTER_TOKEN)
+
+
+def _members(value: Any) -> Mapping[Any, Any] | None:
+    try:
+        return mapping_of(value)
+    except Exception:  # noqa: BLE001 - an object that cannot tell its members has none
+        return None

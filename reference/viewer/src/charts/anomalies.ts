@@ -1,0 +1,179 @@
+/** Finds what must not be lost on a chart: spikes, values that are not finite, gaps and resumptions. */
+
+import type { Curve } from "../frames.js";
+import type { CurveHeader } from "../protocol.js";
+import type { Range, Series } from "./plot.js";
+
+/** Buckets whose lowest or highest value is far from those around it. */
+export interface Spike {
+  bucket: number;
+  /** The places that the bucket covers; the same twice for a single point. */
+  from: number;
+  to: number;
+  /** The extreme value as it was logged. */
+  value: number;
+  /** What values around it are like. */
+  base: number;
+}
+
+/** Buckets on each side that a bucket is compared with. */
+const SIDE = 16;
+/** A spike is so many interquartile ranges from its neighbours. */
+const FAR = 5;
+/** The part of the usual height of a bucket that counts as a range: in short windows the range of extremes is uncertain. */
+const SHARE = 0.25;
+/** Fewer neighbours say nothing. */
+const FEWEST = 4;
+
+const KNOWN = new WeakMap<Curve, { linear?: readonly Spike[]; log?: readonly Spike[] }>();
+
+/** Returns the spikes of a curve; on a logarithmic axis distances are those of logarithms. */
+export function spikesOf(curve: Curve, isLog: boolean): readonly Spike[] {
+  const known = KNOWN.get(curve) ?? {};
+  KNOWN.set(curve, known);
+  return (known[isLog ? "log" : "linear"] ??= foundSpikes(curve, isLog));
+}
+
+/** Returns the places that a bucket covers: from the end of the one before to its own end. */
+export function spanOf({ header, axis, place, count }: Curve, bucket: number): [number, number] {
+  const to = place[bucket]!;
+  if (count[bucket]! <= 1) return [to, to];
+  const first = header.range[axis]?.[0] ?? to;
+  // In a part of a curve, the first bucket is as long as the next one.
+  const before = bucket > 0 ? (count[bucket - 1] === 0 ? to : place[bucket - 1]!) : Math.max(first, 2 * to - (place[1] ?? to));
+  const from = bucket === 0 && header.attempt === "latest" && isWhole(header, count) ? first : before;
+  return from <= to ? [from, to] : [to, from];
+}
+
+/** What is marked below a chart: a run, what happened, and between which places. */
+export interface Anomaly {
+  series: Series;
+  kind: "spike" | "not finite" | "gap" | "resumption";
+  from: number;
+  to: number;
+  /** The extreme of a spike. */
+  value: number | null;
+}
+
+const NOT_FINITE = new WeakMap<Curve, readonly number[]>();
+
+/** Returns the buckets of a curve that have values which are not finite. */
+export function notFiniteOf(curve: Curve): readonly number[] {
+  let found = NOT_FINITE.get(curve);
+  if (!found) {
+    found = [...curve.nan.keys()].filter((at) => curve.nan[at]! > 0);
+    NOT_FINITE.set(curve, found);
+  }
+  return found;
+}
+
+/** Returns everything that is marked of a run, within a range of x. */
+export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[] {
+  const { curve, shift } = series;
+  const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"], kind: Anomaly["kind"]) =>
+    (marks ?? []).flatMap((mark): Anomaly[] => {
+      const place = mark[curve.axis];
+      return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null }];
+    });
+  const all: Anomaly[] = [
+    ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),
+    ...notFiniteOf(curve).map((at): Anomaly => {
+      const [from, to] = spanOf(curve, at);
+      return { series, kind: "not finite", from: from + shift, to: to + shift, value: null };
+    }),
+    ...places(curve.header.gaps, "gap"), ...places(curve.header.resumes, "resumption"),
+  ];
+  return all.filter(({ from, to }) => to >= x.from && from <= x.to);
+}
+
+function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
+  return points <= count.length * count[0]!;
+}
+
+function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
+  const scale = (value: number) => (isLog ? (value > 0 ? Math.log10(value) : NaN) : value);
+  const high = curve.max.map(scale);
+  const low = curve.min.map((value) => -scale(value));
+  const range = curve.header.level === 1 ? null : high.map((value, at) => value + low[at]!);
+  const spike = (values: Float64Array, sign: 1 | -1) => ({ at, base }: { at: number; base: number }): Spike => {
+    const [from, to] = spanOf(curve, at);
+    return { bucket: at, from, to, value: values[at]!, base: isLog ? 10 ** (sign * base) : sign * base };
+  };
+  const mean = curve.mean.map(scale);
+  const level = curve.header.level;
+  const ups = { top: high, range, mean, level };
+  const downs = { top: low, range, mean: mean.map((value) => -value), level };
+  return [...peaks(ups).map(spike(curve.max, 1)), ...peaks(downs).map(spike(curve.min, -1))];
+}
+
+/** Buckets whose extremes on one side are looked at, turned so that this side is up. */
+interface Sided {
+  top: Float64Array;
+  /** From the lowest to the highest value of each bucket; null for single points. */
+  range: Float64Array | null;
+  mean: Float64Array;
+  level: number;
+}
+
+function peaks(sided: Sided): { at: number; base: number }[] {
+  const { top, range } = sided;
+  const found: { at: number; base: number }[] = [];
+  const limits = limitsOf(top);
+  const [left, right, both, ranges] = [new Window(), new Window(), new Window(), new Window()];
+  for (let at = 0; at < top.length; at++) {
+    const value = top[at]!;
+    if (!(value > limits[at >> BLOCK_BITS]!)) continue;
+    for (const window of [left, right, both, ranges]) window.length = 0;
+    for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) {
+      if (other === at || Number.isNaN(top[other]!)) continue;
+      (other < at ? left : right).add(top[other]!);
+      both.add(top[other]!);
+      if (range && !Number.isNaN(range[other]!)) ranges.add(range[other]!);
+    }
+    if (both.length < FEWEST) continue;
+    const base = left.length === 0 ? right.quantile(0.5) : right.length === 0 ? left.quantile(0.5) : Math.max(left.quantile(0.5), right.quantile(0.5));
+    const spread = Math.max(both.quantile(0.75) - both.quantile(0.25), ranges.length > 0 ? SHARE * ranges.quantile(0.5) : 0);
+    if ((left.length === 0 && isFall(sided, at, 1)) || (right.length === 0 && isFall(sided, at, -1))) continue;
+    if (value - base > FAR * spread && value - base > 1e-9 * Math.abs(base)) found.push({ at, base });
+  }
+  return found;
+}
+
+/** Returns whether the values beside the first or last bucket go on from it: a loss that falls from its start has no spike there. */
+function isFall({ top, range, mean, level }: Sided, at: number, by: 1 | -1): boolean {
+  const [value, next, second] = [top[at]!, top[at + by]!, top[at + 2 * by]!];
+  const pace = Math.abs(next - second);
+  if (!(value - next > FAR * pace)) return true;
+  if (!range) return false;
+  const lowest = value - range[at]!;
+  // One point of a bucket that is far from the others raises its mean by its share alone.
+  return lowest > next + pace || mean[at]! - lowest > (1.3 / level) * range[at]!;
+}
+
+const BLOCK_BITS = 5;
+
+/** Returns for each block of buckets what a spike in it exceeds at least: most buckets need no closer look. */
+function limitsOf(top: Float64Array): Float64Array {
+  const size = 1 << BLOCK_BITS;
+  return Float64Array.from({ length: Math.ceil(top.length / size) }, (_, block) => {
+    const values = top.slice(block * size, (block + 1) * size).filter((value) => !Number.isNaN(value)).sort();
+    const at = (share: number) => values[Math.floor(share * (values.length - 1))]!;
+    return values.length < 2 * FEWEST ? -Infinity : at(0.5) + (at(0.75) - at(0.25)) / 2;
+  });
+}
+
+/** A few numbers in ascending order. */
+class Window {
+  length = 0;
+  private readonly values = new Float64Array(2 * SIDE);
+
+  add(value: number): void {
+    let at = this.length++;
+    for (; at > 0 && this.values[at - 1]! > value; at--) this.values[at] = this.values[at - 1]!;
+    this.values[at] = value;
+  }
+
+  quantile(share: number): number {
+    return this.values[Math.floor(share * (this.length - 1))]!;
+  }
+}

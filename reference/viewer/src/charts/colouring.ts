@@ -1,0 +1,62 @@
+/** Colours runs by a result or a setting: numbers by a scale, other values by group. */
+
+import type { Look } from "../palette.js";
+import type { Run } from "../protocol.js";
+import { fieldOf } from "../run-fields.js";
+import { groupLooks, groupsOf, MOST_GROUPS } from "./grouping.js";
+
+/** From the lowest to the highest; readers who do not see red and green can order them, on light and dark. */
+const STOPS: readonly (readonly [number, number, number])[] = [[68, 58, 142], [45, 112, 172], [30, 152, 138], [122, 181, 62], [240, 180, 30]];
+/** Positive numbers that span more than this are coloured by their logarithms. */
+const WIDE = 50;
+/** More values of a setting than these are coloured by number, if they are numbers. */
+const FEW = 3;
+
+/** What the colours of runs mean. */
+export interface Colouring {
+  looks: ReadonlyMap<string, Look>;
+  /** The scale of numbers; null where runs are coloured by group. */
+  scale: { low: number; high: number; isLog: boolean } | null;
+  /** Each group with the look of its runs. */
+  groups: readonly { text: string; look: Look }[];
+}
+
+/** Returns the fields by which runs can be coloured: results, and settings that differ. */
+export function colourKeys(runs: readonly Run[]): string[] {
+  const results = new Set(runs.flatMap(({ metrics }) => Object.entries(metrics).map(([name, { best }]) => `${best === null ? "last" : "best"}.${name}`)));
+  const settings = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
+  return [...results, "state", "reason", "root", "group", ...settings].filter((key) => new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null))).size > 1);
+}
+
+/** Returns how runs look by a field; runs without a value keep no look of it. */
+export function colouringOf(runs: readonly Run[], key: string): Colouring {
+  const values = runs.map((run) => fieldOf(run, key));
+  const numbers = values.filter((value) => typeof value === "number" && Number.isFinite(value)) as number[];
+  const isNumeric = numbers.length > 0 && values.every((value) => value === undefined || value === null || typeof value === "number");
+  if (!isNumeric || (new Set(numbers).size <= FEW && key.startsWith("config."))) return byGroup(runs, key);
+  const [low, high] = [numbers.reduce((a, b) => Math.min(a, b)), numbers.reduce((a, b) => Math.max(a, b))];
+  const isLog = low > 0 && high / low > WIDE;
+  const share = (value: number) => (high === low ? 0.5 : isLog ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
+  const looks = new Map<string, Look>();
+  values.forEach((value, at) => {
+    if (typeof value === "number" && Number.isFinite(value)) looks.set(runs[at]!.id, { colour: 0, dash: [], tint: tintOf(share(value)) });
+  });
+  return { looks, scale: { low, high, isLog }, groups: [] };
+}
+
+function byGroup(runs: readonly Run[], key: string): Colouring {
+  const looks = groupLooks(runs, key);
+  const groups = [...groupsOf(runs, key)].slice(0, MOST_GROUPS).map(([text, members]) => ({ text: text === "" ? "absent" : text, look: looks.get(members[0]!.id)! }));
+  return { looks, scale: null, groups };
+}
+
+/** Returns the colour of a share from 0 to 1. */
+export function tintOf(share: number): string {
+  const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
+  const left = Math.min(Math.floor(at), STOPS.length - 2);
+  const mix = STOPS[left]!.map((value, channel) => Math.round(value + (STOPS[left + 1]![channel]! - value) * (at - left)));
+  return `rgb(${mix.join(", ")})`;
+}
+
+/** The scale as a background. */
+export const GRADIENT = `linear-gradient(to right, ${STOPS.map((_, at) => tintOf(at / (STOPS.length - 1))).join(", ")})`;
