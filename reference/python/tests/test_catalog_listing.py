@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
 from toyspec import Catalog, CatalogError, build_catalog, update_catalog
-from toyspec.catalog.run_table import Choice
+from toyspec.catalog.run_table import RunSelection
 from toyspec.catalog.tables import library
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
@@ -208,7 +208,7 @@ def test_rows_of_a_large_catalog_stay_together_and_in_order(catalog: Path, tmp_p
     os.replace(tmp_path / "made.parquet", large / file)
     found = Catalog(large)
     found.manifest.runs = [file]
-    listed = found.listed(Choice(limit=limit))
+    listed = found.listed(RunSelection(limit=limit))
     assert sorted(expected, key=lambda pair: (pair[0], f"{pair[1]}/e"))[:limit] == [
         *zip(listed.final_loss, listed.path, strict=True)
     ]
@@ -224,7 +224,10 @@ def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
         else:
             build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
             before = Catalog(tmp_path / "catalog")
-    assert (1, 2) == (len(before.listed(Choice()).path), len(Catalog(tmp_path / "catalog").listed(Choice()).path))
+    assert (1, 2) == (
+        len(before.listed(RunSelection()).path),
+        len(Catalog(tmp_path / "catalog").listed(RunSelection()).path),
+    )
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     with pytest.raises(CatalogError, match=r"was written twice while it was read .*; try again"):
         before.runs()

@@ -18,7 +18,7 @@ from toyspec.cli.columns import width
 from toyspec.cli.main import main
 from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
 from toyspec.view.live_curves import LiveCurves
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 from view_client import END, START, step, write_run
 
 RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'
@@ -121,7 +121,7 @@ def test_any_curve_has_a_chart_of_its_size(
 def test_live_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
     """New points are read without the old ones, and the curve goes on."""
     path = write_run(tmp_path / "a", START, *(step(number, 1.0) for number in range(10)))
-    file = RunFile(str(path))
+    file = ScannedRun(str(path))
     file.read()
     with path.open("ab") as stream:
         stream.write(b"".join(step(number, 2.0) for number in range(10, 20)))

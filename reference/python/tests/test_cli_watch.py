@@ -21,8 +21,8 @@ from command_line import command, environment
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import width
 from toyspec.cli.main import main
-from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
 from view_client import END, START, step, write_run
 
 pytest.importorskip("textual")
@@ -39,7 +39,7 @@ HOSTILE = "\x1b]0;x\x07[bold red]\u202e\n\ud800"
 @contextmanager
 def watched(tmp_path: Path) -> Iterator[WatchApp]:
     """Return the app over the runs below *tmp_path*, and end what it started."""
-    catalog = Catalog(str(tmp_path / "runs"), store=CurveStore(str(tmp_path / "cache")))
+    catalog = LiveRuns(str(tmp_path / "runs"), store=CurveStore(str(tmp_path / "cache")))
     catalog.start()
     try:
         yield WatchApp(catalog, "runs")

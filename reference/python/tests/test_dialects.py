@@ -23,7 +23,7 @@ from toyspec.format.dialects import Keys, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 SAMPLES = Path(__file__).parent / "dialects"
 NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
@@ -155,7 +155,7 @@ def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: s
     expected = [row.values for row in rows_of(path)]
     assert expected
     assert repr(expected) == repr([row.values for row in follow(path, idle_seconds=0) if isinstance(row, Row)])
-    file = RunFile(str(path))
+    file = ScannedRun(str(path))
     file.read()
     assert (name, len(expected)) == (
         file.scan.summary.dialect and file.scan.summary.dialect.name,

@@ -15,7 +15,7 @@ from run_facts import facts
 from toyspec import RunLog, StreamError
 from toyspec.engine import native
 from toyspec.runs.rows import row_of
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def test_summary_of_a_long_stream_is_alike(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def scanned(path: Path) -> list[Any]:
     """Return what the viewer's server makes of a stream: its row, its marks, and every bucket of its curves."""
-    file = RunFile(str(path))
+    file = ScannedRun(str(path))
     try:
         file.read()
     finally:

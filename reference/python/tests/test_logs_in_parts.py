@@ -26,7 +26,7 @@ from toyspec.reading.live_stream import open_live
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.view.identities import identity_at
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +217,7 @@ def test_viewer_reads_what_is_new(tmp_path: Path) -> None:
     """The viewer's file grows with the fragments, and its identity with it."""
     writer = tmp_path / "w"
     add(writer, 0, 0, 1)
-    file = RunFile(str(writer))
+    file = ScannedRun(str(writer))
     assert file.read()
     assert identity_at(str(writer)) == file.identity()
     assert not file.read()

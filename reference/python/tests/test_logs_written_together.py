@@ -25,7 +25,7 @@ from toyspec.reading.parts import parts_in
 from toyspec.reading.rows import Row
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.view.identities import identity_at
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,7 +197,7 @@ def test_a_file_that_was_cut_and_grew_again_is_read_again(tmp_path: Path) -> Non
 def test_viewer_reads_what_either_file_has_got(tmp_path: Path) -> None:
     """The identity of a log changes with each file, and is that of the file that the viewer has read."""
     add(tmp_path, TRAINING, line(1, "loss"))
-    file = RunFile(str(tmp_path))
+    file = ScannedRun(str(tmp_path))
     for name, step in ((VALIDATION, 1), (TRAINING, 2), (VALIDATION, 2)):
         file.read()
         assert identity_at(str(tmp_path)) == file.identity()

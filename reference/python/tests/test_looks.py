@@ -7,7 +7,7 @@ import pytest
 
 from toyspec.checker import check, check_bytes
 from toyspec.errors import UnknownFormatError
-from toyspec.format.looks import look_of
+from toyspec.format.known_formats import look_of
 from toyspec.reading.foreign_files import look_at, unknown_format
 from toyspec.reading.reader import read
 from toyspec.runs.summarizing import summarize_run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.view import sent_frames
-from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
 from toyspec.view.requests import Answers
 from toyspec.view.sent_frames import SentFrames
 from view_client import END, START, step, write_run
@@ -50,7 +50,7 @@ def _opening() -> Iterator[list[str]]:
 
 @contextmanager
 def _answers(root: Path) -> Iterator[Answers]:
-    catalog = Catalog(str(root / "runs"), store=CurveStore(str(root / "cache")))
+    catalog = LiveRuns(str(root / "runs"), store=CurveStore(str(root / "cache")))
     catalog.start()
     answers = Answers(catalog)
     try:

@@ -37,24 +37,6 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 PACKAGE = ROOT / "reference/python/toyspec"
 
-AMBIGUOUS = {
-    "Catalog": ("catalog/reading.py", "view/catalog.py"),
-    "Choice": ("catalog/run_table.py", "engine.py"),
-    "Curve": ("runs/curves.py", "view/curve_frames.py"),
-    "Entry": ("places/place.py", "view/entries.py"),
-    "Format": ("cli/formats/__init__.py", "convert/formats.py"),
-    "Importable": ("convert/finding.py", "runs/survey.py"),
-    "Part": ("places/place.py", "reading/parts.py"),
-    "Place": ("checker/collecting.py", "format/dialects.py", "places/place.py"),
-    "Row": ("cli/compare.py", "convert/formats.py", "reading/rows.py"),
-    "RunFile": ("sync/run_files.py", "view/run_files.py"),
-    "Seal": ("checker/seals.py", "writing/sealing.py"),
-    "Skipped": ("findings.py", "reading/last_records.py"),
-    "Source": ("format/dialects.py", "reading/stream_files.py"),
-    "TimeKey": ("format/dialects.py", "format/record_mapping.py"),
-}
-"""Class names of two modules, with these: a name leaves the list with its renaming, and none is added."""
-
 VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
 
 
@@ -154,16 +136,17 @@ def test_modules_are_named_for_their_subject() -> None:
 
 
 def test_type_names_mean_one_thing() -> None:
-    """No public class name of the package is in two modules, but for names that frameworks give and those listed."""
+    """No public class name of the package is in two modules.
+
+    Integrations are excepted: frameworks name theirs ``…Callback`` and ``…Logger``, and a program imports one of them.
+    """
     modules: dict[str, set[str]] = {}
     for path in python_files():
         if path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / "integrations"):
             for node in ast.parse(path.read_bytes()).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     modules.setdefault(node.name, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert {name: set(known) for name, known in AMBIGUOUS.items()} == {
-        name: found for name, found in modules.items() if len(found) > 1
-    }
+    assert {} == {name: found for name, found in modules.items() if len(found) > 1}
 
 
 def test_the_guide_names_modules_that_are_there() -> None:

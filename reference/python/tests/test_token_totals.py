@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.view import requests
-from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.drawn_curves import drawn_curve, read_curves
+from toyspec.view.live_runs import LiveRuns
 from toyspec.view.pyramids import Pyramid
 from toyspec.view.requests import Answers
 from toyspec.view.token_totals import token_totals
@@ -81,7 +81,7 @@ def test_request_adds_tokens_up_once_for_a_run_and_only_for_their_axis(
     _stream(tmp_path / "events.jsonl", [512, 512])
     summing = Mock(side_effect=token_totals)
     monkeypatch.setattr(requests, "token_totals", summing)
-    catalog = Catalog(str(tmp_path), store=CurveStore(str(tmp_path / "cache")))
+    catalog = LiveRuns(str(tmp_path), store=CurveStore(str(tmp_path / "cache")))
     catalog.start()
     answers = Answers(catalog)
     try:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
 from toyspec.view.server import ViewServer
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def test_interruption_while_a_thread_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of the thread raises another error then, which the loop of the server takes for one of a request."""
-    server = ViewServer(Catalog(str(tmp_path), store=CurveStore(str(tmp_path / "cache"))))
+    server = ViewServer(LiveRuns(str(tmp_path), store=CurveStore(str(tmp_path / "cache"))))
 
     def start(_: threading.Thread) -> None:
         try:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from toyspec.view.catalog import Catalog
 from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
 from toyspec.view.scanning import quick_row, scan_stream
 from toyspec.view.server import ViewServer
 
@@ -46,7 +46,7 @@ def write_run(folder: Path, *lines: bytes) -> Path:
 
 def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the row of *run* when its scan ends while a request makes the row of the ends of its stream."""
-    catalog = Catalog(str(root), store=CurveStore(str(cache)))
+    catalog = LiveRuns(str(root), store=CurveStore(str(cache)))
     catalog._watches[0].walk()
     entry = catalog.entry(run)
     assert entry is not None
@@ -57,7 +57,7 @@ def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pyte
         catalog._take_scanned([scan_stream(work, catalog.store, dialect)])
         return quick_row(work, dialect)
 
-    monkeypatch.setattr("toyspec.view.catalog.quick_row", late)
+    monkeypatch.setattr("toyspec.view.live_runs.quick_row", late)
     row = catalog.row(entry)
     catalog.close()
     return row
@@ -142,7 +142,7 @@ def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
 def served(root: Path | Sequence[str], cache: Path, **options: Any) -> Iterator[Client]:
     """Serve the runs below *root*, or below each of several, until the end of the block."""
     roots = root if isinstance(root, list) else [str(root)]
-    catalog = Catalog(*roots, store=CurveStore(str(cache)))
+    catalog = LiveRuns(*roots, store=CurveStore(str(cache)))
     catalog.start()
     server = ViewServer(catalog, **options)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -36,7 +36,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-class Choice(NamedTuple):
+class EngineChoice(NamedTuple):
     """The engine in use, and why."""
 
     name: Literal["native", "python"]
@@ -56,12 +56,14 @@ def native() -> ModuleType | None:
     return module
 
 
-def choice() -> Choice:
+def choice() -> EngineChoice:
     """Return which engine is used, and why; raise EngineError as ``native`` does."""
     wanted = os.environ.get(VARIABLE, "")
     if native() is not None:
-        return Choice("native", f"{VARIABLE} is native" if wanted else f"toyspec-engine {__version__} is installed")
-    return Choice("python", f"{VARIABLE} is python" if wanted else _loaded()[1])
+        return EngineChoice(
+            "native", f"{VARIABLE} is native" if wanted else f"toyspec-engine {__version__} is installed"
+        )
+    return EngineChoice("python", f"{VARIABLE} is python" if wanted else _loaded()[1])
 
 
 @cache

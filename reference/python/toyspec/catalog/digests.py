@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.engine import native
 from toyspec.reading.records import Record, RecordFeed
+from toyspec.runs.engine_totals import take_extremes
 from toyspec.runs.extents import Extent
-from toyspec.runs.extremes import take_extremes
 from toyspec.runs.summary import RunSummary
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.catalog.layout import unreadable
 from toyspec.catalog.query_columns import Named, query_columns
-from toyspec.catalog.run_table import Choice, Order, RunTable
+from toyspec.catalog.run_table import Order, RunSelection, RunTable
 from toyspec.catalog.tables import library
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Catalog(RunTable):
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        return self.chosen(Choice(sort=order, reverse=reverse, limit=limit))
+        return self.chosen(RunSelection(sort=order, reverse=reverse, limit=limit))
 
     def _named(self) -> list[Named]:
         if not self.manifest.runs:

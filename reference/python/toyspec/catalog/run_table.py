@@ -40,7 +40,7 @@ _FEW = 2048
 _MOST_ALIKE = 20_000
 
 
-class Choice(NamedTuple):
+class RunSelection(NamedTuple):
     """Which runs of a catalog are wanted, and in which order."""
 
     filters: Sequence[Expression] = ()
@@ -59,7 +59,7 @@ class RunTable:
         self.manifest: Manifest = read_manifest(self.path)
         self._connections: dict[int | None, Any] = {}
 
-    def chosen(self, choice: Choice) -> Runs:
+    def chosen(self, choice: RunSelection) -> Runs:
         """Return the runs of *choice*. Raise ExpressionError for a field that no run has."""
         # Imported when used: most lists make no run.
         from toyspec.catalog.rows import CatalogRun
@@ -70,7 +70,7 @@ class RunTable:
         runs = [CatalogRun(dict(zip(COLUMNS, row, strict=True))) for row in rows]
         return Runs(runs, errors=self.manifest.errors, skipped=self.manifest.skipped)
 
-    def listed(self, choice: Choice, more: Sequence[str] = ()) -> RunColumns:
+    def listed(self, choice: RunSelection, more: Sequence[str] = ()) -> RunColumns:
         """Return what a list shows of the runs of *choice*, with the fields *more*; raise as ``chosen`` does."""
         selected = self._selected(choice, more)
         roots = ", ".join(map(text, self.manifest.roots)) or "NULL"
@@ -87,10 +87,10 @@ class RunTable:
         """Return the number of runs that meet all *filters*."""
         if not filters:
             return self.manifest.count
-        ((found,),) = self._fetched(f"SELECT count(*) FROM {self._selected(Choice(filters, sort='name'))}")
+        ((found,),) = self._fetched(f"SELECT count(*) FROM {self._selected(RunSelection(filters, sort='name'))}")
         return int(found)
 
-    def _selected(self, choice: Choice, more: Sequence[str] = ()) -> str:
+    def _selected(self, choice: RunSelection, more: Sequence[str] = ()) -> str:
         """Return the SQL of the rows of *choice*, with a column for each field that it asks for and for *more*."""
         is_field = choice.sort not in _ORDERS
         asked = [each.field for filter_ in choice.filters for each in filter_.comparisons]
@@ -122,7 +122,7 @@ class RunTable:
         numbers = f"{number} {'DESC' if is_larger_better != reverse else 'ASC'}"
         return f"{place}, {numbers}, {value} {'DESC' if reverse else 'ASC'}"
 
-    def _require(self, fields: Iterable[str], choice: Choice) -> frozenset[str]:
+    def _require(self, fields: Iterable[str], choice: RunSelection) -> frozenset[str]:
         """Return those of *fields* that the names of settings end in; raise ExpressionError for one that no run has.
 
         A field that is only to be shown may be one that no run has.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.engines import Walk, open_checker
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
@@ -32,7 +32,7 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from toyspec.checker.seals import Seal
+    from toyspec.checker.seals import SealComparison
     from toyspec.distributed.crews import Workers
     from toyspec.reading.parts import Parts
     from toyspec.watching import Watch
@@ -330,7 +330,7 @@ def _place_in_parts(report: FileReport, file: Any) -> None:
         report.findings[at] = msgspec.structs.replace(finding, line=line, offset=offset, sidecar=name)
 
 
-def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:
+def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> SealComparison | None:
     """Return the seal of the bundle that *file*, the stream at *path*, is in; None without one."""
     directory, name = os.path.split(path)
     if name not in STREAM_NAMES or not options.reports(rules.SEAL_BROKEN):
@@ -338,9 +338,9 @@ def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> Seal | None:
     if not may_be_there(path_in(directory, SEAL_FILE)):
         return None
     # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
-    from toyspec.checker.seals import Seal
+    from toyspec.checker.seals import SealComparison
 
-    return Seal(path, file, options.max_line_bytes)
+    return SealComparison(path, file, options.max_line_bytes)
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
@@ -349,7 +349,7 @@ def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
     if found.candidates:
         named = ", ".join(printable(os.path.relpath(path, found.path)) for path in found.candidates)
         fact, advice = f"no stream, and no log that is recognized; these files may be logs: {named}", _CANDIDATES_HELP
-    collector.add(rules.STREAM_MISSING, Place(1, 0), fact, advice=advice)
+    collector.add(rules.STREAM_MISSING, Location(1, 0), fact, advice=advice)
     return FileReport(
         path=found.path,
         profile=None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EXCERPT_BEFORE = 60
 
 
-class Place(msgspec.Struct, gc=False):
+class Location(msgspec.Struct, gc=False):
     """The place of a finding: a line, and a byte in it."""
 
     line: int
@@ -74,7 +74,7 @@ class Collector:
     def add(  # noqa: PLR0913  (each names one part of a finding)
         self,
         rule: str,
-        place: Place,
+        place: Location,
         message: str,
         *,
         pointer: str = "",
@@ -119,14 +119,14 @@ class Collector:
 
     def add_fragment(self, fragment: Fragment) -> None:
         """List the finding about the bytes after the last LF."""
-        place = Place(fragment.number, fragment.offset)
+        place = Location(fragment.number, fragment.offset)
         if fragment.all_nul:
             self.add(rules.NUL_BYTES, place, messages.nul_bytes_at_end(count=fragment.length), at_end=True)
         else:
             self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
 
     def tally(
-        self, rule: str, key: str | bytes, place: Callable[[], Place], message: Callable[[int], str], pointer: str
+        self, rule: str, key: str | bytes, place: Callable[[], Location], message: Callable[[int], str], pointer: str
     ) -> None:
         """Count a finding that is listed once for each *key*, at its first place, with its count."""
         known = self._tallies.get((rule, key))

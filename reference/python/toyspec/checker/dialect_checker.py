@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.numbers_as_text import NumbersAsText
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
@@ -115,18 +115,18 @@ class DialectChecker:
         fragment = self._feed.fragment()
         if fragment is not None and fragment.all_nul:
             fact = messages.nul_bytes_at_end(count=fragment.length)
-            place = Place(fragment.number, fragment.offset)
+            place = Location(fragment.number, fragment.offset)
             self._collector.add(rules.NUL_BYTES, place, fact, at_end=True, advice=_NUL_HELP)
         elif fragment is not None:
             fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
             self._collector.add(
-                rules.UNTERMINATED_LINE, Place(fragment.number, fragment.offset), fact, advice=_TORN_HELP
+                rules.UNTERMINATED_LINE, Location(fragment.number, fragment.offset), fact, advice=_TORN_HELP
             )
         elif self._feed.records and self._feed.is_open:
-            place = Place(self._feed.next_line, self._feed.committed)
+            place = Location(self._feed.next_line, self._feed.committed)
             self._collector.add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
         elif not self._feed.records and not self._gaps:
-            self._collector.add(rules.STREAM_EMPTY, Place(1, 0), f"no record in {self._feed.size} bytes")
+            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), f"no record in {self._feed.size} bytes")
         last = (None,) if self._feed.records else None
         return FileReport(
             path=self._path,
@@ -160,7 +160,7 @@ class DialectChecker:
     def _report(self, line: Line, verdict: ValidatedLine) -> None:
         data = line.data or b""
         for finding in verdict.findings:
-            place = Place(line.number, line.offset, finding.offset, data or line.head)
+            place = Location(line.number, line.offset, finding.offset, data or line.head)
             advice = _HELPS.get(finding.rule)
             self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice)
         for rule, count in verdict.unlisted.items():
@@ -174,14 +174,14 @@ class DialectChecker:
 
     def _report_carriage_return(self, line: Line) -> None:
         self._has_carriage_return = True
-        place = Place(line.number, line.offset, (line.data or b"").find(b"\r"))
+        place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
         self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
 
     def _observe_texts(self, row: Row, line: Line) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
         for key, text in self._numbers.find(row, self._feed.metric_name):
             data = line.data or b""
-            place = Place(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
+            place = Location(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
             found = shortened(repr(text))
             fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
             self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
@@ -192,7 +192,7 @@ class DialectChecker:
         flattened(row.value, hidden=hidden)
         for name, _ in hidden:
             fact = f"two values are named {shortened(name)} once flattened; the later one is read"
-            place = Place(row.line, row.offset)
+            place = Location(row.line, row.offset)
             self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=_pointer(name), advice=_NAME_HELP)
 
     def _observe(self, row: Row) -> None:
@@ -204,7 +204,7 @@ class DialectChecker:
         if self._keeps_order and last is not None and step < last:
             fact = messages.step_goes_backwards(found=step, before=last)
             pointer = _pointer(self._read_as.step or "")
-            self._collector.add(rules.STEP_GOES_BACKWARDS, Place(row.line, row.offset), fact, pointer=pointer)
+            self._collector.add(rules.STEP_GOES_BACKWARDS, Location(row.line, row.offset), fact, pointer=pointer)
         if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
             self._steps[row.phase] = step
 

@@ -57,7 +57,7 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
     choice = options.choice
     own = choice.profile_of(head, path)
     if own is not None:
-        from toyspec.checker.own_checker import OwnChecker
+        from toyspec.checker.user_profile_checker import OwnChecker
 
         return OwnChecker(path, options, own)
     detect = _detection(path, name)

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from toyspec.checker.collecting import Place
-from toyspec.format.looks import look_of
+from toyspec.checker.collecting import Location
+from toyspec.format.known_formats import look_of
 from toyspec.generated import rules
 from toyspec.generated.looks import HEAD_BYTES
 
 if TYPE_CHECKING:
     from toyspec.checker.collecting import Collector
-    from toyspec.format.looks import Look
+    from toyspec.format.known_formats import Look
 
 
 class Foreign(msgspec.Struct, frozen=True):
     """What is known of a stream without a profile."""
 
-    place: Place
+    place: Location
     """The first byte of its first readable record, else of its first unreadable line."""
     keys: list[str] | None
     """The keys of that record; None if there is none."""

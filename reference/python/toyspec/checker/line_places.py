@@ -7,7 +7,7 @@ from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from toyspec.checker.collecting import Place
+from toyspec.checker.collecting import Location
 from toyspec.format.lines import Line
 from toyspec.generated import rules
 
@@ -35,13 +35,13 @@ class Lines:
         """False where no line has a null."""
         return b"null" in self.together
 
-    def last_place(self, number: int) -> Place:
+    def last_place(self, number: int) -> Location:
         """Return the place of the last of *number* lines, which are all that there are."""
-        return Place(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)
+        return Location(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> Location:
         """Return the place of a line's first byte."""
-        return Place(self.number + index, self._starts[index])
+        return Location(self.number + index, self._starts[index])
 
     def line(self, index: int) -> Line:
         """Return a line in the form that the exact path takes."""

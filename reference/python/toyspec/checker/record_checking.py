@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.line_places import and_parent, by_place, offset_at, pointer_to
 from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
 from toyspec.escaping import shortened
@@ -42,7 +42,7 @@ class RecordChecker:
         self._validator: Any = None
         self._has_whole_float = False
 
-    def check(self, value: dict[str, Any], place: Place) -> tuple[Observation, list[str]]:
+    def check(self, value: dict[str, Any], place: Location) -> tuple[Observation, list[str]]:
         """Report the findings of a record, unsorted; return it, and its unknown keys if it has no other finding.
 
         Its integers are made ints, whatever their spelling.
@@ -56,24 +56,24 @@ class RecordChecker:
         held = _held(value, FIELDS[self._profile][kind], bad)
         return Observation(held, dict.get, kind=kind, known=True, bad=bad), unknown_keys
 
-    def report_whole_floats(self, paths: Iterable[Path], place: Place) -> None:
+    def report_whole_floats(self, paths: Iterable[Path], place: Location) -> None:
         """Report the first integer of a line that has a fraction or an exponent, once per stream."""
         if self._has_whole_float:
             return
         self._has_whole_float = True
         pointers = [pointer_to(path) for path in paths]
         pointer, byte = min(spans(place.data, pointers).items(), key=lambda item: item[1])
-        where = Place(place.line, place.line_offset, byte, place.data)
+        where = Location(place.line, place.line_offset, byte, place.data)
         self._collector.add(
             rules.INTEGER_AS_FLOAT, where, whole_float_message(pointer, place.data, byte), pointer=pointer
         )
 
-    def locate(self, place: Place, pointer: str) -> Place:
+    def locate(self, place: Location, pointer: str) -> Location:
         """Return the place of the value at *pointer* in a line; if it is missing, of the object around it."""
         byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
-        return Place(place.line, place.line_offset, byte, place.data)
+        return Location(place.line, place.line_offset, byte, place.data)
 
-    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Place) -> None:
+    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Location) -> None:
         from toyspec.checker.record_rules import nearest, typed
 
         tag = self._tag
@@ -94,7 +94,7 @@ class RecordChecker:
             where = self.locate(place, f"/{tag}")
             self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
 
-    def _check_fields(self, kind: str, value: dict[str, Any], place: Place) -> tuple[frozenset[str], list[str]]:
+    def _check_fields(self, kind: str, value: dict[str, Any], place: Location) -> tuple[frozenset[str], list[str]]:
         """Report the findings of a record of a known kind; return the fields that later rules ignore."""
         whole_floats = take_integers(value, self._profile, kind)
         if whole_floats:
@@ -111,7 +111,7 @@ class RecordChecker:
             place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
         )
         for finding in sorted([*findings, *unknown], key=lambda finding: by_place(finding, places)):
-            where = Place(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
+            where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
             if finding.rule == rules.UNKNOWN_KEY:
                 self._tally_key(kind, finding, where)
             else:
@@ -119,7 +119,7 @@ class RecordChecker:
         keys = [] if findings else [key.path for key in unknown]
         return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), keys
 
-    def _tally_key(self, kind: str, key: Any, place: Place) -> None:
+    def _tally_key(self, kind: str, key: Any, place: Location) -> None:
         fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)
         self._collector.tally(
             rules.UNKNOWN_KEY,

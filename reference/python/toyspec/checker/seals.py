@@ -7,7 +7,7 @@ import os
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, cast
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.sidecars import SidecarText, read_sidecar
 from toyspec.escaping import shortened
 from toyspec.format.profiles import SEAL_FILE
@@ -52,7 +52,7 @@ class HashedStream:
         return FileDigest(self._digest.hexdigest(), self._size)
 
 
-class Seal:
+class SealComparison:
     """The seal of the bundle that *file*, the stream at *path*, is in; a longer one than *max_bytes* is not read."""
 
     def __init__(self, path: str, file: IO[bytes], max_bytes: int) -> None:
@@ -73,10 +73,10 @@ class Seal:
         report.valid = report.valid and collector.valid
         return not collector.valid
 
-    def _findings(self) -> Iterator[tuple[Place, str]]:
+    def _findings(self) -> Iterator[tuple[Location, str]]:
         seal = _read(self._directory, self._max_bytes)
         if seal.reason is not None:
-            yield Place(1, 0), messages.sidecar_unreadable(name=SEAL_FILE, reason=seal.reason)
+            yield Location(1, 0), messages.sidecar_unreadable(name=SEAL_FILE, reason=seal.reason)
             return
         first_lines: dict[tuple[bytes, ...], int] = {}
         offset = 0
@@ -84,16 +84,16 @@ class Seal:
             sealed = parse_seal_line(line[:-1]) if line.endswith(b"\n") else None
             if sealed is None:
                 yield (
-                    Place(number, offset, 0, line.removesuffix(b"\n")),
+                    Location(number, offset, 0, line.removesuffix(b"\n")),
                     messages.SEAL_LINE if line.endswith(b"\n") else messages.SEAL_CUT_OFF,
                 )
             else:
                 problem = self._problem(sealed, number, first_lines)
                 if problem is not None:
-                    yield Place(number, offset), problem
+                    yield Location(number, offset), problem
             offset += len(line)
         if (os.fsencode(self._name),) not in first_lines:
-            yield Place(1, 0), messages.seal_without_stream(name=shortened(self._name))
+            yield Location(1, 0), messages.seal_without_stream(name=shortened(self._name))
 
     def _problem(self, sealed: SealLine, number: int, first_lines: dict[tuple[bytes, ...], int]) -> str | None:
         """Return what is wrong with the file that a line of the seal names; None if nothing is."""

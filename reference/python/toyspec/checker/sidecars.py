@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.line_places import offset_at, pointer_to
 from toyspec.checker.record_checking import whole_float_message
 from toyspec.checker.record_findings import RecordFinding
@@ -137,5 +137,5 @@ def _report(collector: Collector, sidecar: SidecarText, finding: RecordFinding, 
     line_start = sidecar.data.rfind(b"\n", 0, offset) + 1
     line_end = sidecar.data.find(b"\n", offset)
     line = sidecar.data[line_start : line_end if line_end >= 0 else None]
-    place = Place(sidecar.data.count(b"\n", 0, offset) + 1, line_start, offset - line_start, line)
+    place = Location(sidecar.data.count(b"\n", 0, offset) + 1, line_start, offset - line_start, line)
     collector.add(finding.rule, place, finding.message, pointer=finding.pointer, sidecar=sidecar.name)

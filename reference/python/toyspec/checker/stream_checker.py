@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.block_proof import BlockProof, kind_of
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.foreign import Foreign
 from toyspec.checker.line_places import Lines
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
@@ -18,9 +18,9 @@ from toyspec.checker.sidecars import SidecarText, check_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
+from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.format.lines import Line, LineSplitter
-from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import messages, rules
 from toyspec.generated.looks import HEAD_BYTES
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.checker.block_proof import Proven, Taken
-    from toyspec.format.looks import Look
+    from toyspec.format.known_formats import Look
     from toyspec.read_reports import Fragment
 
 # Larger buffers would be mapped and unmapped by the system each time.
@@ -61,16 +61,16 @@ class StreamChecker:
         self._detect = detect or detect_profile
         self._bundle = directory
         self._directory = directory
-        self._mismatch: tuple[Place, str] | None = None
+        self._mismatch: tuple[Location, str] | None = None
         self._collector = Collector(self._options)
         self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
         self._head = b""
         self._taken = 0
         self._records = 0
         self._gaps = 0
-        self._first_gap = Place(1, 0)
+        self._first_gap = Location(1, 0)
         self._has_carriage_return = False
-        self._last = Place(1, 0)
+        self._last = Location(1, 0)
         self._last_kind: str | None = None
         self._proof: BlockProof | None = None
         self._rules: StreamRules | None = None
@@ -165,7 +165,7 @@ class StreamChecker:
         if fragment is not None:
             self._collector.add_fragment(fragment)
         elif not self._records and not self._gaps:
-            place = Place(1, 0)
+            place = Location(1, 0)
             self._collector.add(rules.STREAM_EMPTY, place, messages.stream_empty(size=self._splitter.size))
         elif self._records and self._rules is not None:
             for finding in self._rules.finish():
@@ -268,7 +268,7 @@ class StreamChecker:
                 Observation(record, getattr, kind=kind_of(type(record)), known=True, bad=NOTHING_BAD), place
             )
 
-    def _take_record(self, seen: Observation, place: Place) -> None:
+    def _take_record(self, seen: Observation, place: Location) -> None:
         """Take in a record."""
         self._records += 1
         self._last_kind = seen.kind
@@ -280,11 +280,11 @@ class StreamChecker:
         if self._proof is None and self._foreign is None and line.data is not None:
             first = decode(line.data)
             if first is not None:
-                self._begin(first, Place(line.number, line.offset))
+                self._begin(first, Location(line.number, line.offset))
         if self._proof is not None and line.data is not None:
             proven = self._proof.line(line.data)
             if proven is not None:
-                self._take_proven(proven, Place(line.number, line.offset, 0, line.data))
+                self._take_proven(proven, Location(line.number, line.offset, 0, line.data))
                 return
         validated = validate_line(line, max_line_bytes=self._options.max_line_bytes)
         start = len(self._collector.findings)
@@ -294,7 +294,7 @@ class StreamChecker:
         elif validated.value is not None:
             self._records += 1
 
-    def _begin(self, first: dict[str, Any], place: Place) -> None:
+    def _begin(self, first: dict[str, Any], place: Location) -> None:
         """Choose the profile by the *first* record of the stream, at *place*."""
         profile = self._detect(first, has_gap=self._gaps > 0)
         if profile is not None:
@@ -302,12 +302,12 @@ class StreamChecker:
         else:
             self._foreign = Foreign(place, list(first))
 
-    def _take_proven(self, proven: Proven, place: Place) -> None:
+    def _take_proven(self, proven: Proven, place: Location) -> None:
         """Take in a record that was proven alone."""
         self._report_proven(proven, place, place.data)
         self._take_record(Observation(proven.record, getattr, kind=proven.kind, known=True, bad=NOTHING_BAD), place)
 
-    def _report_proven(self, proven: Proven, place: Place, data: bytes) -> None:
+    def _report_proven(self, proven: Proven, place: Location, data: bytes) -> None:
         """Report the whole floats of a record that was proven alone, and count its unknown keys."""
         assert self._checker is not None
         if proven.whole_floats:
@@ -319,17 +319,17 @@ class StreamChecker:
     def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
         data = line.data or b""
         for finding in validated.findings:
-            place = Place(line.number, line.offset, finding.offset, data or line.head)
+            place = Location(line.number, line.offset, finding.offset, data or line.head)
             self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer)
         for rule, count in validated.unlisted.items():
             self._collector.count(rule, count)
         if validated.has_carriage_return and not self._has_carriage_return:
             self._has_carriage_return = True
-            place = Place(line.number, line.offset, data.find(b"\r"))
+            place = Location(line.number, line.offset, data.find(b"\r"))
             self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
         if validated.status == "unreadable":
             if not self._gaps:
-                self._first_gap = Place(line.number, line.offset)
+                self._first_gap = Location(line.number, line.offset)
             self._gaps += 1
             if self._rules is not None:
                 self._rules.gap()
@@ -337,7 +337,7 @@ class StreamChecker:
     def _check_record(self, line: Line, value: dict[str, Any], start: int) -> None:
         """Check a record, sort the findings of its line, from index *start* on, and observe it."""
         assert self._checker is not None
-        place = Place(line.number, line.offset, 0, line.data or b"")
+        place = Location(line.number, line.offset, 0, line.data or b"")
         seen, unknown_keys = self._checker.check(value, place)
         if unknown_keys and self._proof is not None and seen.kind is not None:
             self._proof.report_unknown(seen.kind, unknown_keys)
@@ -346,26 +346,26 @@ class StreamChecker:
 
     # Rules that relate records.
 
-    def _observe(self, seen: Observation, place: Place) -> None:
+    def _observe(self, seen: Observation, place: Location) -> None:
         assert self._rules is not None
         seen.line = place.line
         for finding in self._rules.observe(seen):
             self._report_finding(finding, place)
-        self._last = Place(place.line, place.line_offset)
+        self._last = Location(place.line, place.line_offset)
         if self._directory is not None and seen.known and seen.kind == "run_start":
             self._compare_with_directory(seen, place)
 
-    def _report_finding(self, finding: StreamFinding, place: Place) -> None:
+    def _report_finding(self, finding: StreamFinding, place: Location) -> None:
         assert self._checker is not None
         if self._collector.wants(finding.rule):
             where = (
                 self._checker.locate(place, finding.pointer)
                 if finding.pointer
-                else Place(place.line, place.line_offset)
+                else Location(place.line, place.line_offset)
             )
             self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
 
-    def _compare_with_directory(self, seen: Observation, place: Place) -> None:
+    def _compare_with_directory(self, seen: Observation, place: Location) -> None:
         assert self._checker is not None
         directory, self._directory = self._directory, None
         run_id = seen.field("run_id")

@@ -59,7 +59,7 @@ _EXAMPLES = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class ComparedRow(msgspec.Struct, frozen=True):
     """One fact about every run."""
 
     part: str
@@ -164,39 +164,43 @@ def _listed(names: set[str]) -> str:
     return some_of([shortened(name, _NAME_CHARS) for name in sorted(names)], _MOST_LISTED)
 
 
-def _settings(runs: list[RunSummary]) -> Iterator[Row]:
+def _settings(runs: list[RunSummary]) -> Iterator[ComparedRow]:
     """Yield the settings in the runs' first records, in the order of the records."""
     members = [dict(flat(each.start)) for each in runs]
     names = dict.fromkeys(name for each in members for name in each)
     for name in names:
         if name not in _NO_SETTINGS:
-            yield Row("settings", name, [each.get(name, msgspec.UNSET) for each in members])
+            yield ComparedRow("settings", name, [each.get(name, msgspec.UNSET) for each in members])
 
 
-def _results(runs: list[RunSummary], metric: str) -> Iterator[Row]:
+def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
     unset = msgspec.UNSET
-    yield Row("results", "state", [each.state for each in runs])
+    yield ComparedRow("results", "state", [each.state for each in runs])
     if any(each.end for each in runs):
-        yield Row("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
-    yield Row("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
+        yield ComparedRow("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
+    yield ComparedRow("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
     if any(each.says_final_loss for each in runs):
-        yield Row("results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs])
+        yield ComparedRow(
+            "results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs]
+        )
         lowest = [each.loss.lowest if each.loss else None for each in runs]
-        yield Row("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
+        yield ComparedRow("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
     if metric != _DEFAULT_METRIC:
         best = [each.best(metric) for each in runs]
         if any(best):
-            yield Row("results", f"best {metric}", [unset if each is None else each[1] for each in best])
+            yield ComparedRow("results", f"best {metric}", [unset if each is None else each[1] for each in best])
     if any(each.seconds is not None for each in runs):
-        yield Row("results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds")
+        yield ComparedRow(
+            "results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds"
+        )
 
 
-def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[Row]:
+def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
     for step in steps:
-        yield Row(metric, step, [each.value(step) for each in series])
+        yield ComparedRow(metric, step, [each.value(step) for each in series])
 
 
-def _differs(row: Row, silent: list[bool]) -> bool:
+def _differs(row: ComparedRow, silent: list[bool]) -> bool:
     # Types are compared too: 1, 1.0 and true are three different settings.
     return len({repr(cell) for cell, is_silent in zip(row.cells, silent, strict=True) if not is_silent}) > 1
 
@@ -215,7 +219,7 @@ def _names(runs: list[RunSummary]) -> list[str]:
 
 
 def _runs_are_rows(
-    layout: Literal["auto", "columns", "rows"], runs: list[RunSummary], rows: list[Row], terminal: Terminal
+    layout: Literal["auto", "columns", "rows"], runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal
 ) -> bool:
     if layout != "auto" or len(runs) > _MOST_COLUMNS:
         return layout != "columns"
@@ -223,7 +227,7 @@ def _runs_are_rows(
     return terminal.interactive and len(joined([" " * each + "." for each in widths])) - len(runs) > columns()
 
 
-def _print_rows(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
+def _print_rows(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
     """Print one line for each run; on a terminal, the columns that fit: results, then settings, then points."""
     names = [shown(name) for name in _names(runs)]
     table = [[name, *cells] for name, *cells in zip(["run", *names], *map(_shown_row, rows), strict=True)]
@@ -243,7 +247,7 @@ def _print_rows(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> 
             terminal.line(terminal.styled(text, "dim"))
 
 
-def _droppable(rows: list[Row]) -> list[int]:
+def _droppable(rows: list[ComparedRow]) -> list[int]:
     """Return the columns in the order of being hidden: points, lesser results, then settings."""
     named = [(index, row) for index, row in enumerate(rows, 1)]
     points = [index for index, row in named if row.part not in ("results", "settings")]
@@ -253,11 +257,11 @@ def _droppable(rows: list[Row]) -> list[int]:
     return [*reversed(points), *lesser, *reversed(settings), *reversed(rest)]
 
 
-def _table(runs: list[RunSummary], rows: list[Row]) -> list[list[str]]:
+def _table(runs: list[RunSummary], rows: list[ComparedRow]) -> list[list[str]]:
     return [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
 
 
-def _print_table(runs: list[RunSummary], rows: list[Row], terminal: Terminal) -> None:
+def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
     table = _table(runs, rows)
     sides: list[Side] = ["left"]
     head, *lines = lined_up(table, sides + ["right"] * len(runs))
@@ -270,13 +274,13 @@ def _print_table(runs: list[RunSummary], rows: list[Row], terminal: Terminal) ->
         terminal.line(joined(line))
 
 
-def _shown_row(row: Row) -> list[str]:
+def _shown_row(row: ComparedRow) -> list[str]:
     name = f"step {row.name}" if isinstance(row.name, int) else shortened(row.name, _NAME_CHARS)
     show = duration if row.unit == "seconds" else figure
     return [name, *("" if cell is msgspec.UNSET else cut(show(cell), _VALUE_COLUMNS) for cell in row.cells)]
 
 
-def _print_csv(runs: list[RunSummary], rows: list[Row]) -> None:
+def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
     sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
     for row in rows:
         sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.reading.configuration import Configuration
-    from toyspec.runs.survey import Lying, Survey
+    from toyspec.runs.survey import FormatCount, Survey
 
 _PATH_COLUMNS = 50
 
@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
     if options.dialects:
         _print_dialects(configuration, terminal)
         return exit_codes.OK
-    from toyspec.convert.finding import Importable
+    from toyspec.convert.finding import ImportableRuns
     from toyspec.runs.survey import survey
 
     paths = options.paths or ["."]
@@ -65,7 +65,9 @@ def run(options: Namespace) -> int:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: No such file or directory")
     progress = Progress("looking")
-    surveys = [survey(path, choice, Importable(path), lambda count: progress.show(f"{count} files")) for path in paths]
+    surveys = [
+        survey(path, choice, ImportableRuns(path), lambda count: progress.show(f"{count} files")) for path in paths
+    ]
     progress.erase()
     if options.json:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
@@ -125,11 +127,11 @@ def _one_command(path: str, found: Survey) -> str | None:
     return f"toyspec import {_quoted(path)} --out runs" if is_foreign else f"toyspec ls {_quoted(path)}"
 
 
-def _row(entry: Lying) -> list[str]:
+def _row(entry: FormatCount) -> list[str]:
     return ["", printable(entry.title), str(entry.files), size(entry.bytes), "; ".join(_read_with(entry))]
 
 
-def _read_with(entry: Lying) -> list[str]:
+def _read_with(entry: FormatCount) -> list[str]:
     """Return the command, and what it needs."""
     command = None if entry.read_with is None else f"`{entry.read_with} {_quoted(entry.examples[0])}`"
     needs = f"needs {printable(entry.needs)}" if entry.needs else None

@@ -169,9 +169,9 @@ def _list(options: Namespace) -> int:
 def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
     """Print the runs of a catalog and return an exit code. Raise CatalogError or ExpressionError."""
     # Imported here: a list of runs does not need it.
-    from toyspec.catalog.run_table import Choice
+    from toyspec.catalog.run_table import RunSelection
 
-    choice = Choice(options.where, options.sort, options.reverse, options.number)
+    choice = RunSelection(options.where, options.sort, options.reverse, options.number)
     manifest = catalog.manifest
     if options.json:
         _print_json([Fields(run) for run in catalog.chosen(choice)], columns)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.cli.parsers import Parser
-    from toyspec.view.catalog import Catalog
+    from toyspec.view.live_runs import LiveRuns
 
 
 def add_roots(parser: Parser) -> None:
@@ -29,15 +29,15 @@ def add_roots(parser: Parser) -> None:
     )
 
 
-def catalog_of(options: Namespace) -> Catalog:
+def catalog_of(options: Namespace) -> LiveRuns:
     """Return the catalog of the roots in *options*, not started; raise UsageError for a path where nothing is."""
-    from toyspec.view.catalog import Catalog
     from toyspec.view.catalog_roots import CatalogRoot
+    from toyspec.view.live_runs import LiveRuns
 
     configuration = settings()
     roots = options.roots or list(configuration.roots) or ["."]
     try:
-        catalog = Catalog(*roots, dialect=dialect_choice(options, configuration))
+        catalog = LiveRuns(*roots, dialect=dialect_choice(options, configuration))
     except CatalogError as error:
         raise UsageError(str(error)) from None
     for root in catalog.roots:
@@ -47,14 +47,14 @@ def catalog_of(options: Namespace) -> Catalog:
     return catalog
 
 
-def require_answers(catalog: Catalog) -> None:
+def require_answers(catalog: LiveRuns) -> None:
     """Raise UsageError if no root of the started *catalog* could be read."""
     problems = [root.problem for root in catalog.roots if root.problem is not None]
     if len(problems) == len(catalog.roots):
         raise UsageError(printable("; ".join(problems)))
 
 
-def names_of(catalog: Catalog) -> str:
+def names_of(catalog: LiveRuns) -> str:
     """Return the roots of *catalog* for a person."""
     from toyspec.view.catalog_roots import CatalogRoot
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.checker import CheckOptions
-    from toyspec.cli.formats import Format
+    from toyspec.cli.formats import ReportFormat
     from toyspec.distributed.crews import Workers
     from toyspec.findings import FileReport, Severity
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Verdict:
     """Passes reports to a format and adds up what the exit code depends on."""
 
-    def __init__(self, output: Format) -> None:
+    def __init__(self, output: ReportFormat) -> None:
         self.output = output
         self._files = self._errors = self._warnings = self._infos = 0
         self._incomplete = False

@@ -17,7 +17,7 @@ from toyspec.escaping import printable
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.view.catalog import Catalog
+    from toyspec.view.live_runs import LiveRuns
 
 _DEFAULT_PORT = 6080
 _LAST_PORT = 65535
@@ -123,7 +123,7 @@ def _listening(catalog: Any, options: Namespace) -> Any:
         raise UsageError(f"cannot listen on {options.host} port {port}: {error.strerror or error}") from error
 
 
-def _announce(catalog: Catalog, server: Any, options: Namespace) -> None:
+def _announce(catalog: LiveRuns, server: Any, options: Namespace) -> None:
     terminal = Terminal()
     for root in catalog.roots:
         if root.problem is not None:

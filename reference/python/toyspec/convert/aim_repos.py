@@ -13,7 +13,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.extras import needed
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
@@ -41,12 +41,12 @@ FORMAT = Format(
     files="a repository: a directory `.aim`, or the directory with it",
     item="items",
     mapping=(
-        Row("value of a metric", "`scalars`; its time is `t`"),
-        Row("the context `subset`", "`SUBSET/` before the name; other contexts as `key=value/`"),
-        Row("epoch", "`epoch`"),
-        Row("run attributes", "`config`"),
-        Row("name, experiment, tags, description", "`name`, `group`, `tags`, `notes`"),
-        Row("images, texts, distributions, figures, audio", "dropped, one item for each sequence"),
+        MappingRow("value of a metric", "`scalars`; its time is `t`"),
+        MappingRow("the context `subset`", "`SUBSET/` before the name; other contexts as `key=value/`"),
+        MappingRow("epoch", "`epoch`"),
+        MappingRow("run attributes", "`config`"),
+        MappingRow("name, experiment, tags, description", "`name`, `group`, `tags`, `notes`"),
+        MappingRow("images, texts, distributions, figures, audio", "dropped, one item for each sequence"),
     ),
     lossless="finite numbers with steps, times and epochs; attributes",
     version="aim 3.29.1",

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.convert.formats import Format, Row
+from toyspec.convert.formats import Format, MappingRow
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause, Ledger
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ FORMAT = Format(
     files="`RUN/metrics.csv`: a row for each step, a column for each metric; cells without a value are blank",
     item="items",
     mapping=(
-        Row("column `step`", "`step`; blank for values without one, which have a row for each record"),
-        Row("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
-        Row("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
-        Row("`nan`", "null"),
+        MappingRow("column `step`", "`step`; blank for values without one, which have a row for each record"),
+        MappingRow("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
+        MappingRow("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
+        MappingRow("`nan`", "null"),
     ),
     lossless="numbers, to the last digit",
     version="Python's csv, pandas 3",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.convert.dialect_import import CAUSES, choice_of, events_of
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
 from toyspec.errors import SourceError, StreamError
 from toyspec.format.dialects import dialect_named, dialects
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 MAPPING = (
-    Row("the step key", "`step`"),
-    Row("the time key", "`t`, in seconds since the second of the first record; 0 where there is none"),
-    Row("the epoch key", "`epoch`"),
-    Row("the phase key", "`phase`; other phases than toy/v1 has are put before the names"),
-    Row("a metric", "a value of `scalars`, one record for each record there"),
-    Row("settings, in the first record", "`config`"),
-    Row("any other member", "dropped, one item each"),
+    MappingRow("the step key", "`step`"),
+    MappingRow("the time key", "`t`, in seconds since the second of the first record; 0 where there is none"),
+    MappingRow("the epoch key", "`epoch`"),
+    MappingRow("the phase key", "`phase`; other phases than toy/v1 has are put before the names"),
+    MappingRow("a metric", "a value of `scalars`, one record for each record there"),
+    MappingRow("settings, in the first record", "`config`"),
+    MappingRow("any other member", "dropped, one item each"),
 )
 
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")

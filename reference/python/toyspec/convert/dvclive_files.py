@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -47,11 +47,11 @@ FORMAT = Format(
     files="a directory with `metrics.json` and `plots/metrics/*.tsv`, as DVCLive writes it",
     item="items",
     mapping=(
-        Row("row of `plots/metrics/NAME.tsv`", "`scalars`, in the order of steps; its timestamp is `t`"),
-        Row("`params.yaml`", "`config`; reading it needs `toyspec[dvclive]`"),
-        Row("value of `metrics.json` without a table", "`scalars` without a step"),
-        Row("images and other plots", "dropped, one item for each file"),
-        Row("`dvc.yaml`", "not read: it describes the plots"),
+        MappingRow("row of `plots/metrics/NAME.tsv`", "`scalars`, in the order of steps; its timestamp is `t`"),
+        MappingRow("`params.yaml`", "`config`; reading it needs `toyspec[dvclive]`"),
+        MappingRow("value of `metrics.json` without a table", "`scalars` without a step"),
+        MappingRow("images and other plots", "dropped, one item for each file"),
+        MappingRow("`dvc.yaml`", "not read: it describes the plots"),
     ),
     lossless="finite numbers, parameters; times, where the tables have them, at whole milliseconds",
     version="dvclive 3.49",

@@ -55,7 +55,7 @@ class FileOwners:
         return self._owners[part]
 
 
-class Importable:
+class ImportableRuns:
     """What can be imported at a path and below."""
 
     def __init__(self, root: str) -> None:

@@ -33,7 +33,7 @@ ANY_LOG = "log"
 """Stands for whichever dialect is recognized."""
 
 
-class Row(NamedTuple):
+class MappingRow(NamedTuple):
     """What one thing of the foreign format is in toy/v1."""
 
     theirs: str
@@ -49,7 +49,7 @@ class Format(NamedTuple):
     """The files that make up a run."""
     item: str
     """What is counted as one item, in the plural."""
-    mapping: tuple[Row, ...]
+    mapping: tuple[MappingRow, ...]
     lossless: str
     """What comes back unchanged, in a few words."""
     version: str

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import DAMAGED, INVALID, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
@@ -25,7 +25,7 @@ FORMAT = Format(
     title="JSON array",
     files="`RUN.json`: an array of the records, one on each line; `JSON.parse` and `fetch().json()` read it",
     item="records",
-    mapping=(Row("element", "record"),),
+    mapping=(MappingRow("element", "record"),),
     lossless="everything",
     version="Node's JSON.parse",
     import_causes=(INVALID, DAMAGED),

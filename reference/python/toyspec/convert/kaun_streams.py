@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -42,9 +42,9 @@ FORMAT = Format(
     files="a run directory with `run.json` and `events.jsonl`",
     item="items",
     mapping=(
-        Row("scalar", "`scalars`, one record each; `wall_time` is `t`"),
-        Row("`minimize`", "`define`, once for each tag"),
-        Row("`config`, `tags`, `experiment` of the manifest", "`config`, `tags` and `group` of `run_start`"),
+        MappingRow("scalar", "`scalars`, one record each; `wall_time` is `t`"),
+        MappingRow("`minimize`", "`define`, once for each tag"),
+        MappingRow("`config`, `tags`, `experiment` of the manifest", "`config`, `tags` and `group` of `run_start`"),
     ),
     lossless="scalars, settings, tags",
     version="toyspec itself",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.exported_runs import by_record
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     BINARY32,
     DAMAGED,
@@ -47,9 +47,11 @@ FORMAT = Format(
     files="`metrics.jsonl`",
     item="items",
     mapping=(
-        Row("entry", "`scalars` with `loss`, `grad_norm`, `throughput_samples_per_sec` and the members of `extra`"),
-        Row("`wall_time_ms`", "`t`, in seconds"),
-        Row("a record with a step and a loss", "written as an entry; other numbers of the record are `extra`"),
+        MappingRow(
+            "entry", "`scalars` with `loss`, `grad_norm`, `throughput_samples_per_sec` and the members of `extra`"
+        ),
+        MappingRow("`wall_time_ms`", "`t`, in seconds"),
+        MappingRow("a record with a step and a loss", "written as an entry; other numbers of the record are `extra`"),
     ),
     lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
     version="toyspec itself",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -38,13 +38,15 @@ FORMAT = Format(
     files="a database `mlflow.db`, or a directory `mlruns`; each run that is not deleted",
     item="items",
     mapping=(
-        Row("metric", "`scalars`, one record each; the timestamp is `t`"),
-        Row("param", "`config`; values are texts, as MLflow keeps them"),
-        Row("experiment", "`group`"),
-        Row("tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"),
-        Row("other tags", "`tags`, as `key=value`"),
-        Row("datasets, artifacts in a directory of this machine", "dropped, one item for each"),
-        Row("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
+        MappingRow("metric", "`scalars`, one record each; the timestamp is `t`"),
+        MappingRow("param", "`config`; values are texts, as MLflow keeps them"),
+        MappingRow("experiment", "`group`"),
+        MappingRow(
+            "tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"
+        ),
+        MappingRow("other tags", "`tags`, as `key=value`"),
+        MappingRow("datasets, artifacts in a directory of this machine", "dropped, one item for each"),
+        MappingRow("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
     ),
     lossless="import: metrics, params; export: numbers, at whole milliseconds",
     version="mlflow-skinny 3.17",

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.dialect_logs import DialectImporter
-from toyspec.convert.formats import Format, Row
+from toyspec.convert.formats import Format, MappingRow
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ FORMAT = Format(
     files="`RUN/result_0.txt`; an import takes any text with lines of `:::MLLOG`",
     item="items",
     mapping=(
-        Row("`init_start`", "begins an attempt; each is a run"),
-        Row("key with a number", "a value of `scalars`; `step_num` in the metadata is `step`"),
-        Row("key with a text", "`note`"),
-        Row("`run_stop` with status", "written for `reason`: success or aborted"),
+        MappingRow("`init_start`", "begins an attempt; each is a run"),
+        MappingRow("key with a number", "a value of `scalars`; `step_num` in the metadata is `step`"),
+        MappingRow("key with a text", "`note`"),
+        MappingRow("`run_stop` with status", "written for `reason`: success or aborted"),
     ),
     lossless="export: numbers, steps, settings, at whole milliseconds",
     version="mlperf-logging 4.1.68",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -40,18 +40,18 @@ FORMAT = Format(
     files="a run directory with `run.json` and `events.jsonl`, or a root: `experiments/EXPERIMENT/runs/ID`",
     item="items",
     mapping=(
-        Row("`metric` events of one step and time", "a `scalars` record; `timestamp` is `t`"),
-        Row("`define_metric`", "`define`; `step_metric` is `step_name`"),
-        Row("`notes`, `tags`, `summary`", "`note`"),
-        Row("`resumed`, at the last step", "`run_resume`"),
-        Row(
+        MappingRow("`metric` events of one step and time", "a `scalars` record; `timestamp` is `t`"),
+        MappingRow("`define_metric`", "`define`; `step_metric` is `step_name`"),
+        MappingRow("`notes`, `tags`, `summary`", "`note`"),
+        MappingRow("`resumed`, at the last step", "`run_resume`"),
+        MappingRow(
             "`finished`, with the status " + ", ".join(f"`{status}`" for status in STATUSES.values()),
             "`run_end`, with the reason " + ", ".join(f"`{reason}`" for reason in STATUSES),
         ),
-        Row("`params`, `name`, `tags`, `group`", "`config`, `name`, `tags`, `group` of `run_start`"),
-        Row("`experiment`", "`group`, for a run without a group"),
-        Row("`provenance`: command, notes, hostname, revision", "`argv`, `notes`, `host`, `git` of `run_start`"),
-        Row("media, artifacts, parent, environment", "dropped"),
+        MappingRow("`params`, `name`, `tags`, `group`", "`config`, `name`, `tags`, `group` of `run_start`"),
+        MappingRow("`experiment`", "`group`, for a run without a group"),
+        MappingRow("`provenance`: command, notes, hostname, revision", "`argv`, `notes`, `host`, `git` of `run_start`"),
+        MappingRow("media, artifacts, parent, environment", "dropped"),
     ),
     lossless="numbers with steps, settings that are not nested, definitions of metrics",
     version="toyspec itself; made after the sources of munin, July 2026",

@@ -13,7 +13,7 @@ import msgspec
 
 from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import DAMAGED, INVALID, NOT_FINITE, SUPERSEDED, Cause
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
@@ -32,14 +32,18 @@ FORMAT = Format(
     files="a directory with `runs.parquet` and `values.parquet`; DuckDB, Polars, pandas and Spark read them",
     item="items",
     mapping=(
-        Row("`runs.run_id` string, `name`, `group`, `notes`, `started_at` string; `tags` list of strings", "run_start"),
-        Row("`runs.config` string, JSON", "`config`"),
-        Row("`runs.reason` string, `error` string, `ended_at` string", "run_end"),
-        Row("`runs.run_start`, `runs.run_end` string, JSON", "the whole record; null where there is none"),
-        Row("`values.run_id`, `values.kind` string", "the run, and the kind of the record"),
-        Row("`values.t` double, `values.step` int64", "`t` and `step`; null where the record has no step"),
-        Row("`values.name` string, `values.value` double", "a number by its full name; null where it was not finite"),
-        Row("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
+        MappingRow(
+            "`runs.run_id` string, `name`, `group`, `notes`, `started_at` string; `tags` list of strings", "run_start"
+        ),
+        MappingRow("`runs.config` string, JSON", "`config`"),
+        MappingRow("`runs.reason` string, `error` string, `ended_at` string", "run_end"),
+        MappingRow("`runs.run_start`, `runs.run_end` string, JSON", "the whole record; null where there is none"),
+        MappingRow("`values.run_id`, `values.kind` string", "the run, and the kind of the record"),
+        MappingRow("`values.t` double, `values.step` int64", "`t` and `step`; null where the record has no step"),
+        MappingRow(
+            "`values.name` string, `values.value` double", "a number by its full name; null where it was not finite"
+        ),
+        MappingRow("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
     ),
     lossless="all but what a resumption superseded; each number comes back as `scalars`",
     version="pyarrow 26, DuckDB 2, Polars 2",

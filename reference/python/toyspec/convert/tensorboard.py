@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert import event_messages, event_records
 from toyspec.convert.event_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
 from toyspec.convert.event_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     BINARY32,
     DAMAGED,
@@ -35,13 +35,15 @@ FORMAT = Format(
     files="each directory with files `*tfevents*` is a run; they are read in the order of their names",
     item="values",
     mapping=(
-        Row("scalar (`simple_value`, or a tensor with one number)", "`scalars`, one record each, with its own time"),
-        Row("hyperparameters (`_hparams_/session_start_info`)", "`config` and `group` of `run_start`"),
-        Row("`_hparams_/session_end_info`", "`reason` of `run_end`"),
-        Row("text", "`note`: the tag, a colon, the text"),
-        Row("session log `START` (`purge_step`)", "`run_resume` from the step before"),
-        Row("wall time", "`t`, in seconds since the second of the first event"),
-        Row("image, audio, histogram, larger tensor, graph", "dropped"),
+        MappingRow(
+            "scalar (`simple_value`, or a tensor with one number)", "`scalars`, one record each, with its own time"
+        ),
+        MappingRow("hyperparameters (`_hparams_/session_start_info`)", "`config` and `group` of `run_start`"),
+        MappingRow("`_hparams_/session_end_info`", "`reason` of `run_end`"),
+        MappingRow("text", "`note`: the tag, a colon, the text"),
+        MappingRow("session log `START` (`purge_step`)", "`run_resume` from the step before"),
+        MappingRow("wall time", "`t`, in seconds since the second of the first event"),
+        MappingRow("image, audio, histogram, larger tensor, graph", "dropped"),
     ),
     import_causes=(
         NOT_FINITE,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -48,11 +48,11 @@ FORMAT = Format(
     files="a database `PROJECT.db`, or a directory with some, or with the fragments of the JSON Lines mode",
     item="items",
     mapping=(
-        Row("metric row", "`scalars`; the timestamp is `t`; names of nested values are joined by a slash"),
-        Row("config", "`config`; `_Group` is `group`"),
-        Row("system metric row", "`system`, in `extra`"),
-        Row("text", "`note`"),
-        Row("tables, media, traces, alerts, artifacts", "dropped"),
+        MappingRow("metric row", "`scalars`; the timestamp is `t`; names of nested values are joined by a slash"),
+        MappingRow("config", "`config`; `_Group` is `group`"),
+        MappingRow("system metric row", "`system`, in `extra`"),
+        MappingRow("text", "`note`"),
+        MappingRow("tables, media, traces, alerts, artifacts", "dropped"),
     ),
     lossless="import: finite numbers, config; export: numbers with steps",
     version="trackio 0.43",

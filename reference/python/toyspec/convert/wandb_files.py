@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.block_records import FILE_HEADER, MAGIC
-from toyspec.convert.formats import ForeignRun, Format, Row
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -45,20 +45,22 @@ FORMAT = Format(
     files="`wandb/offline-run-*/run-*.wandb`, or the file alone; those beside it of the same run are a part of it",
     item="items",
     mapping=(
-        Row("history", "`scalars`, one for each row; `_step` is `step`, `_timestamp` is `t`"),
-        Row("names of nested values", "joined by a dot, as W&B shows them"),
-        Row("config", "`config` of `run_start`, as it was at the end"),
-        Row("display name, group, notes, tags, host, commit, arguments", "members of `run_start`"),
-        Row("system metrics", "`system`, in `extra`"),
-        Row("`define_metric`", "`define`; a summary of min or max is the goal"),
-        Row("text in the history, alert", "`note`"),
-        Row("exit", "`run_end`: completed with exit code 0, else errored"),
-        Row(
+        MappingRow("history", "`scalars`, one for each row; `_step` is `step`, `_timestamp` is `t`"),
+        MappingRow("names of nested values", "joined by a dot, as W&B shows them"),
+        MappingRow("config", "`config` of `run_start`, as it was at the end"),
+        MappingRow("display name, group, notes, tags, host, commit, arguments", "members of `run_start`"),
+        MappingRow("system metrics", "`system`, in `extra`"),
+        MappingRow("`define_metric`", "`define`; a summary of min or max is the goal"),
+        MappingRow("text in the history, alert", "`note`"),
+        MappingRow("exit", "`run_end`: completed with exit code 0, else errored"),
+        MappingRow(
             "run file of a process that resumed the run",
             "`run_resume` from before its first step, then its records; the exit code before it is the reason",
         ),
-        Row("summary", "a value only where no row of the history has its name"),
-        Row("entity, project, job type, sweep, console output, media, artifacts, the setting `_wandb`", "dropped"),
+        MappingRow("summary", "a value only where no row of the history has its name"),
+        MappingRow(
+            "entity, project, job type, sweep, console output, media, artifacts, the setting `_wandb`", "dropped"
+        ),
     ),
     lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
     version="wandb 0.31",

@@ -21,7 +21,7 @@ from toyspec.generated import messages, rules
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.dialects import Dialect, Place, Values
+    from toyspec.format.dialects import Dialect, EpochStep, Values
     from toyspec.format.plain_tables import Found
 
 _BOM = b"\xef\xbb\xbf"
@@ -294,7 +294,7 @@ class PatternForm:
             self._rows += 1
         return found
 
-    def _put_step(self, found: dict[str, Any], place: Place) -> None:
+    def _put_step(self, found: dict[str, Any], place: EpochStep) -> None:
         outer, size, inner = (found.get(key) for key in (place.outer, place.size, place.inner))
         if type(outer) is int and type(size) is int and type(inner) is int:
             found[place.key] = (outer - place.first) * size + inner

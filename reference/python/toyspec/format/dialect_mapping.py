@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.findings import DialectUse
-from toyspec.format.dialects import Dialect, TimeKey, TimeUnit
+from toyspec.format.dialects import Dialect, DialectTimeKey, TimeUnit
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
 from toyspec.format.record_mapping import MILLISECONDS
@@ -43,7 +43,7 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     step: str | None = None
     """Key of the step; None if the records have none."""
-    time: TimeKey | None = None
+    time: DialectTimeKey | None = None
     epoch: str | None = None
     phase: str | None = None
     is_named: bool = False

@@ -24,7 +24,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """A part of a dialect; the meta-schema says what its members mean."""
 
 
-class Source(_Part, frozen=True, kw_only=True):
+class DialectSource(_Part, frozen=True, kw_only=True):
     """The program that writes a dialect."""
 
     program: str
@@ -32,7 +32,7 @@ class Source(_Part, frozen=True, kw_only=True):
     where: str = ""
 
 
-class Place(_Part, frozen=True, kw_only=True):
+class EpochStep(_Part, frozen=True, kw_only=True):
     """How a step is made of an epoch and a place in it."""
 
     key: str
@@ -54,7 +54,7 @@ class Form(_Part, frozen=True, kw_only=True):
     separator: str = ""
     carry: tuple[str, ...] = ()
     index: str = ""
-    place: Place | None = None
+    place: EpochStep | None = None
 
     @property
     def is_by_lines(self) -> bool:
@@ -75,7 +75,7 @@ class Marks(_Part, frozen=True, kw_only=True):
     equals: dict[str, str | int] = {}
 
 
-class TimeKey(_Part, frozen=True, kw_only=True):
+class DialectTimeKey(_Part, frozen=True, kw_only=True):
     """A key of the time, and its unit."""
 
     key: str
@@ -137,10 +137,10 @@ class Dialect(_Part, frozen=True, kw_only=True):
     form: Form
     recognize: Marks
     step: tuple[str, ...]
-    source: Source | None = None
+    source: DialectSource | None = None
     files: tuple[str, ...] = ()
     parts: Literal["successive", "together"] | None = None
-    time: tuple[TimeKey, ...] = ()
+    time: tuple[DialectTimeKey, ...] = ()
     epoch: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
     values: Values = Values()

@@ -43,7 +43,7 @@ _Kinds = tuple[tuple[str, Any], ...]
 """Name and type of each member; in place of a type, those of an inner object."""
 
 
-class Table(NamedTuple):
+class PlainTable(NamedTuple):
     """Lines that follow each other, by columns."""
 
     number: int

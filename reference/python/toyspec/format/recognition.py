@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of, is_number_in_text
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
-from toyspec.format.dialects import DOCUMENTS, NO_KEYS, TimeKey
+from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
 from toyspec.format.document_rows import cutter_of
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
@@ -92,7 +92,7 @@ def read_as(
     is_exact = dialect.rank == "program"
     chosen = keys.step or _first(dialect.step, rows, is_exact=is_exact)
     chosen = chosen or (dialect.step[0] if is_exact and dialect.step else None)
-    times = [TimeKey(key=keys.time)] if keys.time else _times(dialect.time, rows, is_exact=is_exact)
+    times = [DialectTimeKey(key=keys.time)] if keys.time else _times(dialect.time, rows, is_exact=is_exact)
     present = list(dict.fromkeys(key for row in rows for key in row))
     texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
     epochs = [key for key in dialect.epoch if (key if is_exact else _found(key, present)) is not None]
@@ -343,7 +343,7 @@ def _plain(name: str) -> str:
     return _BETWEEN_WORDS.sub("_", name.lower()).strip("_")
 
 
-def _times(keys: Sequence[TimeKey], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> list[TimeKey]:
+def _times(keys: Sequence[DialectTimeKey], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> list[DialectTimeKey]:
     if is_exact:
         return [key for key in keys if any(_is_time(row, key) for row in rows)]
     present = list(dict.fromkeys(key for row in rows for key in row))
@@ -351,7 +351,7 @@ def _times(keys: Sequence[TimeKey], rows: Sequence[dict[str, Any]], *, is_exact:
     return [key for key in spelt if any(_is_time(row, key) for row in rows)]
 
 
-def _is_time(row: dict[str, Any], key: TimeKey) -> bool:
+def _is_time(row: dict[str, Any], key: DialectTimeKey) -> bool:
     return key.key in row and time_of(row[key.key], key.unit) is not None
 
 

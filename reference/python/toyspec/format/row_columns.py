@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.format.dialect_mapping import Mapping, ReadAs
-    from toyspec.format.plain_tables import Table
+    from toyspec.format.plain_tables import PlainTable
     from toyspec.format.record_mapping import TimeOrigin
 
 _UNIX_SECONDS = (1e8, 1e11)
@@ -33,7 +33,7 @@ class RowColumns(NamedTuple):
     """Number of members that are none of these."""
 
 
-def columns_of(table: Table, read_as: ReadAs, mapping: Mapping) -> RowColumns | None:
+def columns_of(table: PlainTable, read_as: ReadAs, mapping: Mapping) -> RowColumns | None:
     """Return what *table* says, as *mapping* does line by line; None for what only that can read."""
     members = dict(zip(table.names, table.columns, strict=True))
     if read_as.dialect.skip and read_as.dialect.skip in members:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError, Entry, Part
+from toyspec.places.place import ChangedError, Entry, FetchedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ class FilePlace:
                 raise FileNotFoundError(ENOENT, "No such object", address)
             return self._entry(address, info)
 
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """See Place."""
         entry = self.status(address)
         if identity is not None and entry.identity != identity:
@@ -75,7 +75,7 @@ class FilePlace:
             data = self._system.cat_file(self._path(address), start=offset, end=end) if offset < end else b""
         if self.status(address).identity != entry.identity:
             raise ChangedError(address)
-        return Part(data, entry)
+        return FetchedBytes(data, entry)
 
     def blocks(self, address: str) -> Iterator[bytes]:
         """See Place."""

@@ -21,7 +21,7 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import parts_of
-from toyspec.places.place import ChangedError, Entry, Part, RangesMissingError
+from toyspec.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ class ObjectPlace:
         with reported(address):
             return self._entry(address, cast("dict[str, Any]", obstore.head(self.store, self.key(address))))
 
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """See Place."""
         options: dict[str, Any] = {"range": (offset, offset + size)}
         if identity is not None and identity.startswith('"'):
@@ -134,7 +134,7 @@ class ObjectPlace:
             entry, data = self.status(address), b""
         if identity is not None and entry.identity != identity:
             raise ChangedError(address)
-        return Part(data, entry)
+        return FetchedBytes(data, entry)
 
     def blocks(self, address: str) -> Iterator[bytes]:
         """See Place."""

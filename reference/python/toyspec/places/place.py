@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     """A text that changes with the content: the entity tag of a store, else the time of the last change."""
 
 
-class Part(NamedTuple):
+class FetchedBytes(NamedTuple):
     """Bytes of an object, and the object that they are of."""
 
     data: bytes
@@ -61,7 +61,7 @@ class Place(Protocol):
     def status(self, address: str) -> Entry:
         """Return what is at *address*, without its content."""
 
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """Return at most *size* bytes from *offset*; none from the end on.
 
         Raises ChangedError if the object is not the one of *identity*, and RangesMissingError.

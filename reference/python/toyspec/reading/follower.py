@@ -27,7 +27,7 @@ from toyspec.reading.stream_files import locate_stream
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
-    from toyspec.reading.last_records import Skipped
+    from toyspec.reading.last_records import SkippedBytes
     from toyspec.reading.live_bytes import LiveBytes
 
 Until = Literal["run_end", "forever"]
@@ -222,7 +222,7 @@ class _Tail:
 
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)
-        self._skipped: Skipped | None = None
+        self._skipped: SkippedBytes | None = None
 
     def _feed_of(self, path: str) -> FollowedFeed:
         return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))

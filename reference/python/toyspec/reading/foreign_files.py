@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toyspec.errors import UnknownFormatError
-from toyspec.format.looks import look_of
+from toyspec.format.known_formats import look_of
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import open_source
 
 if TYPE_CHECKING:
-    from toyspec.format.looks import Look
+    from toyspec.format.known_formats import Look
 
 
 def unknown_format(path: str) -> UnknownFormatError:

@@ -18,7 +18,7 @@ _GROWTH = 8
 _MOST_BYTES = 1 << 24
 
 
-class Skipped:
+class SkippedBytes:
     """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
 
     def __init__(self, file: LiveBytes, start: int, end: int) -> None:
@@ -37,7 +37,7 @@ class Skipped:
 
 def skip_to_last(
     records: int, file: LiveBytes, new_feed: Callable[[], FollowedFeed], head_bytes: int
-) -> tuple[FollowedFeed, Skipped] | None:
+) -> tuple[FollowedFeed, SkippedBytes] | None:
     """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
 
     Return None, and move nothing, for a file that has to be read from its start: it is short, is one document, ends
@@ -76,9 +76,9 @@ def _is_closing(record: Record) -> bool:
     return record.kind is not None and record.kind == closing_kind(record.profile)
 
 
-def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, Skipped]:
+def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, SkippedBytes]:
     feed.feed(head)
     feed.skip(start - len(head))
     file.take(head)
     file.skip_to(start)
-    return feed, Skipped(file, len(head), start)
+    return feed, SkippedBytes(file, len(head), start)

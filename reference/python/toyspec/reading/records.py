@@ -11,9 +11,9 @@ from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.json_numbers import number
+from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter, offsets_of
-from toyspec.format.looks import is_of_another_format
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
 from toyspec.format.record_mapping import (
     TimeOrigin,

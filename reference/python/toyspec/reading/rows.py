@@ -28,7 +28,7 @@ from toyspec.format.document_rows import DocumentCutter, cutter_of
 from toyspec.format.flattening import member_at
 from toyspec.format.json_numbers import number as number_in
 from toyspec.format.lines import Line, LineSplitter, offsets_of
-from toyspec.format.plain_tables import Table
+from toyspec.format.plain_tables import PlainTable
 from toyspec.format.record_mapping import TimeOrigin, Values  # noqa: TC001 - tools resolve the types of a struct
 from toyspec.format.row_columns import RowColumns, columns_of
 from toyspec.generated import rules
@@ -97,7 +97,7 @@ class Row(Record, eq=False, gc=False):
 class RowBlock(NamedTuple):
     """Successive rows of which nothing but the numbers and phases counts."""
 
-    table: Table
+    table: PlainTable
     said: RowColumns
     is_json: bool
     """Whether the lines can be decoded without what came before them, such as a header."""
@@ -272,9 +272,9 @@ class RowFeed(CutFeed):
         found = self._form.table(lines, at) if number > 1 else None
         if found is None:
             return None
-        return self._said(Table(number, offset, lines[at : at + len(found.columns[0])], *found))
+        return self._said(PlainTable(number, offset, lines[at : at + len(found.columns[0])], *found))
 
-    def _said(self, table: Table) -> RowBlock | None:
+    def _said(self, table: PlainTable) -> RowBlock | None:
         said = columns_of(table, self.read_as, self._mapping)
         return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
 
@@ -283,7 +283,7 @@ class RowFeed(CutFeed):
             return None
         blocks: list[tuple[list[int], RowBlock]] = []
         for places, found in self._form.mixed_tables(lines, at):
-            block = self._said(Table(number, offset, [lines[at + place] for place in places], *found))
+            block = self._said(PlainTable(number, offset, [lines[at + place] for place in places], *found))
             if block is None:
                 return None
             blocks.append((places, block))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 from toyspec.errors import StreamError
-from toyspec.format.looks import Look, known_start
+from toyspec.format.known_formats import Look, known_start
 from toyspec.format.recognition import has_step_word
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
 from toyspec.reading.parts import is_in_parts, parts_among
@@ -44,7 +44,7 @@ _NAMES_OF_OTHERS = (
 )
 
 
-class Lying(msgspec.Struct, kw_only=True):
+class FormatCount(msgspec.Struct, kw_only=True):
     """The files of one format."""
 
     sort: Sort
@@ -65,7 +65,7 @@ class Lying(msgspec.Struct, kw_only=True):
 class Survey(msgspec.Struct):
     """Everything in a folder."""
 
-    formats: list[Lying]
+    formats: list[FormatCount]
     """The formats, in the order profile, dialect, foreign, unreadable, then by name."""
     others: int = 0
     """Number of files that are none of these."""
@@ -99,7 +99,7 @@ def survey(
     is listed as unreadable. Hidden directories and symbolic links are left out.
     """
     result = Survey([])
-    seen: list[tuple[str, str | None, Lying]] = []
+    seen: list[tuple[str, str | None, FormatCount]] = []
     beside: list[str] = []
     for path in _files(root, importable, result.passed_over):
         result.files += 1
@@ -117,7 +117,7 @@ def survey(
     seen = [(path, None if run is None else runs.get(path, run), lying) for path, run, lying in seen]
     # A run of several files is counted once: where one of them is read as it lies, with that one.
     logs = {(lying.format, run): lying for _, run, lying in seen if run is not None and lying.sort == "dialect"}
-    found: dict[tuple[Sort, str], Lying] = {}
+    found: dict[tuple[Sort, str], FormatCount] = {}
     for path, place, own in seen:
         lying = own if place is None else logs.get((own.format, place), own)
         entry = found.setdefault((lying.sort, lying.format), lying)
@@ -179,7 +179,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying | None:  # noqa: PLR0911 - one for each sort
+def _examined(path: str, choice: DialectChoice, importable: Importable) -> FormatCount | None:  # noqa: PLR0911 - one for each sort
     try:
         head, is_compressed = unpacked_head(path, HEAD_BYTES)
     except (StreamError, OSError) as error:
@@ -187,7 +187,7 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
         return _unreadable(cause)
     own = choice.profile_of(head, path)
     if own is not None:
-        return Lying(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
+        return FormatCount(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
     is_possible = choice.own or choice.keys is not None or has_step_word(head) or len(head) == HEAD_BYTES
     # What belongs to a run of several files may look like anything.
     if not (is_possible or is_compressed or _may_be_foreign(path, head)) and importable.part_of(path) is None:
@@ -202,9 +202,9 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Lying
     if read_as is not None and not (read_as.dialect.form.type == _CONSOLE and path.endswith(_NO_OUTPUT)):
         needs = f'--step-key unless the step is "{read_as.step}"' if read_as.dialect.rank == "guess" else None
         title, name = read_as.dialect.title, read_as.dialect.name
-        return Lying(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
+        return FormatCount(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
     if profile is not None:
-        return Lying(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
+        return FormatCount(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
     return None if is_compressed else _foreign(path, head, importable)
 
 
@@ -215,16 +215,16 @@ def _may_be_foreign(path: str, head: bytes) -> bool:
     return is_named or b'"kind"' in head or b'"scalar"' in head or known_start(head) is not None
 
 
-def _unreadable(cause: str) -> Lying:
+def _unreadable(cause: str) -> FormatCount:
     title = cause if "cannot be read" in cause else f"cannot be read: {cause}"
-    return Lying(sort="unreadable", format=cause, title=title, read_with=None)
+    return FormatCount(sort="unreadable", format=cause, title=title, read_with=None)
 
 
-def _imported(name: str, importable: Importable) -> Lying:
-    return Lying(sort="foreign", format=name, title=importable.title_of(name), read_with=f"toyspec import {name}")
+def _imported(name: str, importable: Importable) -> FormatCount:
+    return FormatCount(sort="foreign", format=name, title=importable.title_of(name), read_with=f"toyspec import {name}")
 
 
-def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
+def _foreign(path: str, head: bytes, importable: Importable) -> FormatCount | None:
     run = importable.part_of(path)
     may_be = run is None and _may_be_foreign(path, head)
     name = importable.format_of(path) if may_be else None if run is None else run[0]
@@ -239,4 +239,4 @@ def _foreign(path: str, head: bytes, importable: Importable) -> Lying | None:
     # What toyspec itself would read was tried above.
     command = None if look.read_with is None or look.read_with.startswith("toyspec ") else look.read_with
     needs = None if command is None else command.split()[0]
-    return Lying(sort="foreign", format=look.fact, title=look.fact, read_with=command, needs=needs)
+    return FormatCount(sort="foreign", format=look.fact, title=look.fact, read_with=command, needs=needs)

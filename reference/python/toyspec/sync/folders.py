@@ -8,7 +8,7 @@ from errno import ENOENT
 from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError, Entry, Part
+from toyspec.places.place import ChangedError, Entry, FetchedBytes
 from toyspec.sync.spans import ShortenedError
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
 
@@ -45,14 +45,14 @@ class Folder:
             found = os.stat(_path(address))
         return Entry(address, found.st_size, f"{found.st_size}-{found.st_mtime_ns}")
 
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """See Place."""
         entry = self.status(address)
         if identity is not None and entry.identity != identity:
             raise ChangedError(address)
         with _reported(address), open(_path(address), "rb") as file:
             file.seek(offset)
-            return Part(file.read(size), entry)
+            return FetchedBytes(file.read(size), entry)
 
     def can_extend(self, entry: Entry) -> bool:
         """See Target."""

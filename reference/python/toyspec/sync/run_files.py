@@ -29,7 +29,7 @@ _OTHER_LOGS = frozenset([*SIDECARS, "import.json", "report.md"])
 _ORDER: tuple[Kind, ...] = ("side file", "stream", "sidecar", "seal")
 
 
-class RunFile(NamedTuple):
+class BundleFile(NamedTuple):
     """A file of a run."""
 
     name: str
@@ -37,12 +37,12 @@ class RunFile(NamedTuple):
     kind: Kind
 
 
-def files_of(directory: str, extent: Extent) -> list[RunFile]:
+def files_of(directory: str, extent: Extent) -> list[BundleFile]:
     """Return the files in *directory* in the order in which they are sent; raise OSError.
 
     Symbolic links, hidden files and what is being written under a temporary name are left out.
     """
-    found = [RunFile(name, _kind(name)) for name in _names(directory, "", extent)]
+    found = [BundleFile(name, _kind(name)) for name in _names(directory, "", extent)]
     return sorted(found, key=_place)
 
 
@@ -51,7 +51,7 @@ def kept_name(name: str, entry: Entry) -> str:
     return f"{name}.prev-{sha256(f'{entry.size} {entry.identity}'.encode()).hexdigest()[:8]}"
 
 
-def _place(file: RunFile) -> tuple[int, int, str]:
+def _place(file: BundleFile) -> tuple[int, int, str]:
     base, mark, number = file.name.partition(".prev-")
     # The newest number first; .prev itself, which gets another content, after all that have a number.
     return _ORDER.index(file.kind), -int(number) if mark and number.isdecimal() else 1, base

@@ -15,7 +15,7 @@ from toyspec.places.addresses import path_in
 from toyspec.places.place import ChangedError, MalformedAnswerError
 from toyspec.sync.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.sync.results import RunResult
-from toyspec.sync.run_files import Extent, RunFile, files_of, kept_name
+from toyspec.sync.run_files import BundleFile, Extent, files_of, kept_name
 from toyspec.sync.spans import LocalFile, ShortenedError, Signature
 from toyspec.sync.targets import CannotExtendError
 from toyspec.system_calls import cause_of, is_locked
@@ -107,7 +107,7 @@ class RunSync:
         start = len(self.address) + 1
         return {entry.address[start:]: entry for entry in self._target.place.entries(self.address)}
 
-    def _bring_file(self, file: RunFile) -> None:
+    def _bring_file(self, file: BundleFile) -> None:
         path = os.path.join(self.directory, file.name)
         if file.kind == "stream":
             self._result.is_live = is_locked(path)
@@ -126,7 +126,7 @@ class RunSync:
             # The next pass sees what has become of it.
             self._note("waiting")
 
-    def _bring_opened(self, file: RunFile, opened: LocalFile) -> None:
+    def _bring_opened(self, file: BundleFile, opened: LocalFile) -> None:
         is_log = file.kind in ("side file", "stream")
         cause = "another program changes it there all the time; end one of the two"
         for attempt in range(_ATTEMPTS):
@@ -147,7 +147,7 @@ class RunSync:
                 return
         self._note("failed", f"{file.name}: {cause}")
 
-    def _compared(self, file: RunFile, opened: LocalFile, *, is_fresh: bool) -> tuple[Entry | None, Relation]:
+    def _compared(self, file: BundleFile, opened: LocalFile, *, is_fresh: bool) -> tuple[Entry | None, Relation]:
         """Return the object of *file*, None without one, and how it is to it; *is_fresh* asks the place again."""
         assert self._objects is not None
         known = self._known.get(file.name)
@@ -176,7 +176,7 @@ class RunSync:
             self._objects.pop(name, None)
         return self._objects.get(name)
 
-    def _continue_log(self, file: RunFile, opened: LocalFile, entry: Entry, found: Relation) -> None:
+    def _continue_log(self, file: BundleFile, opened: LocalFile, entry: Entry, found: Relation) -> None:
         if found == "same":
             return
         if found == "ahead":
@@ -190,7 +190,7 @@ class RunSync:
         else:
             self._replace_log(file, opened, entry)
 
-    def _replace_log(self, file: RunFile, opened: LocalFile, entry: Entry) -> None:
+    def _replace_log(self, file: BundleFile, opened: LocalFile, entry: Entry) -> None:
         """Put another log in the place of *entry*, if that is known to be an earlier one of this folder."""
         if not self._is_in_side_file(entry):
             known = self._known.get(file.name)
@@ -223,7 +223,7 @@ class RunSync:
                     return True
         return False
 
-    def _send(self, file: RunFile, opened: LocalFile, known: Entry | None, *, base: Entry | None = None) -> None:
+    def _send(self, file: BundleFile, opened: LocalFile, known: Entry | None, *, base: Entry | None = None) -> None:
         address = path_in(self.address, file.name)
         if known is None and file.kind == "side file":
             base = self._renamed(opened)

@@ -9,7 +9,7 @@ from toyspec.errors import PlaceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.places.place import Entry, Part
+    from toyspec.places.place import Entry, FetchedBytes
     from toyspec.sync.spans import Span
 
 
@@ -22,7 +22,7 @@ class Readable(Protocol):
     def status(self, address: str) -> Entry:
         """See Place."""
 
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Part:
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """See Place."""
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.catalog.shown_runs import ShownRun
-    from toyspec.view.entries import CataloguedEntry
+    from toyspec.view.viewed_runs import ViewedCatalogRun
 
 
 class CataloguedRun(NamedTuple):
@@ -44,7 +44,7 @@ class CatalogRoot(Root):
     def __init__(self, catalog: str, path: str, name: str | None = None) -> None:
         super().__init__(path, name)
         self.catalog = catalog
-        self.visited: dict[str, CataloguedEntry] = {}
+        self.visited: dict[str, ViewedCatalogRun] = {}
         """The runs that were looked at since the catalog was read, by id."""
 
     def place_of(self, path: str, *, whole: bool = False) -> str:
@@ -69,7 +69,7 @@ class CatalogRoot(Root):
             row = _row(shown, run) | ({} if is_only else {"root": name})
             yield CataloguedRun(shown.stream, run, shown.identity, shown.bytes, msgspec.json.encode(row))
 
-    def note(self, entry: CataloguedEntry) -> None:
+    def note(self, entry: ViewedCatalogRun) -> None:
         """Take in that *entry* was looked at, and say what has changed since the catalog was written."""
         self.visited[entry.run] = entry
         since = Counter(each.since for each in self.visited.values())

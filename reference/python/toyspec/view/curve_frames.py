@@ -22,7 +22,7 @@ AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 _FIGURES = ("last", "min", "max", "mean")
 
 
-class Curve(NamedTuple):
+class FramedCurve(NamedTuple):
     """One curve of a run and what is known around it."""
 
     run: str
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
 
 def curve_frames(
-    curve: Curve, request: Request, deepen: Deepen | None = None, encode: Encode | None = None
+    curve: FramedCurve, request: Request, deepen: Deepen | None = None, encode: Encode | None = None
 ) -> Iterator[bytes]:
     """Yield the frames of *curve*; *deepen* returns finer buckets of the file for the span of some buckets."""
     encode = encode or _plain
@@ -81,7 +81,7 @@ def curve_frames(
         yield _frame(header, joined, counts, (request.axes, curve.tokens), encode)
 
 
-def _header(curve: Curve, attempt: str, request: Request) -> dict[str, Any]:
+def _header(curve: FramedCurve, attempt: str, request: Request) -> dict[str, Any]:
     return {
         "run": curve.run,
         "metric": curve.metric,
@@ -149,14 +149,14 @@ def _range(
     return found
 
 
-def _mark(mark: dict[str, Any], curve: Curve, axes: Sequence[Axis]) -> dict[str, Any]:
+def _mark(mark: dict[str, Any], curve: FramedCurve, axes: Sequence[Axis]) -> dict[str, Any]:
     at: dict[str, Any] = {axis: mark.get(axis) for axis in axes}
     if "tokens" in at and curve.tokens is not None and mark.get("step") is not None:
         at["tokens"] = _at_step(curve.tokens, mark["step"], "tokens", curve.tokens)
     return at | {name: mark[name] for name in ("line", "offset", "length") if name in mark}
 
 
-def _best(curve: Curve, axes: Sequence[Axis]) -> dict[str, Any] | None:
+def _best(curve: FramedCurve, axes: Sequence[Axis]) -> dict[str, Any] | None:
     if curve.best is None or curve.buckets is None:
         return None
     step, value = curve.best

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.view.identities import Identity
-    from toyspec.view.run_files import RunFile
+    from toyspec.view.scanned_runs import ScannedRun
     from toyspec.view.scans import Scan
 
 VARIABLE = "TOYSPEC_CACHE"
@@ -129,7 +129,7 @@ class KeptCurves:
             self._bytes -= self._kept.popitem(last=False)[1].size
 
 
-def pack(scan: Scan, file: RunFile, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def pack(scan: Scan, file: ScannedRun, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Return the head and the columns of the curves of *scan*; equal columns are kept once."""
     packing = Packing()
     summary = scan.summary

@@ -13,7 +13,7 @@ from toyspec.view.curve_frames import AXES, places
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.pyramids import MOST_BUCKETS
 from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -86,7 +86,7 @@ def read_curves(
     """
     choice = dialect or DialectChoice()
     stream, _ = locate_stream(path, choice.stream_files)
-    file = RunFile(stream, choice, wanted=wanted)
+    file = ScannedRun(stream, choice, wanted=wanted)
     try:
         file.read_whole()
         return LiveCurves(file, threading.Lock()), file.scan.summary

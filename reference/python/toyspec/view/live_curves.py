@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     import threading
 
     from toyspec.view.buckets import Buckets
-    from toyspec.view.run_files import RunFile
+    from toyspec.view.scanned_runs import ScannedRun
 
 
 class LiveCurves:
     """The curves in memory; *lock* keeps others from reading the stream meanwhile."""
 
-    def __init__(self, file: RunFile, lock: threading.Lock) -> None:
+    def __init__(self, file: ScannedRun, lock: threading.Lock) -> None:
         self._scan = file.scan
         self._lock = lock
         self.identity = file.identity()

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toyspec.view.entries import Entry
+    from toyspec.view.viewed_runs import ViewedRun
 
 _MOST = 32
 
@@ -15,9 +15,9 @@ class OpenRuns:
     """At most so many open streams. Its user holds a lock."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Entry] = OrderedDict()
+        self._kept: OrderedDict[str, ViewedRun] = OrderedDict()
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: ViewedRun) -> None:
         """Keep the stream of *entry* open, and close those that were not read for long."""
         self._kept[entry.run] = entry
         self._kept.move_to_end(entry.run)
@@ -29,7 +29,7 @@ class OpenRuns:
                 oldest.file = None
                 oldest.lock.release()
 
-    def close(self, entry: Entry) -> None:
+    def close(self, entry: ViewedRun) -> None:
         """Close the stream of *entry*, for good."""
         self._kept.pop(entry.run, None)
         if entry.file is not None:

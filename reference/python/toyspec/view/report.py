@@ -21,7 +21,7 @@ from toyspec.view.details import detail_of
 from toyspec.view.frames import frame
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 from toyspec.view.scanning import check_run, counted
 from toyspec.view.server import app_files
 from toyspec.view.short_columns import short_columns
@@ -50,7 +50,7 @@ def html_report(
     details: dict[str, Any] = {}
     frames: list[bytes] = []
     for path, run in _runs(roots, choice):
-        file = RunFile(path, choice)
+        file = ScannedRun(path, choice)
         try:
             file.read_whole()
             if not file.is_known:
@@ -94,7 +94,7 @@ def _number_shared(paths: Sequence[list[str]]) -> int:
     return next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
 
 
-def _frames(file: RunFile, run: str, buckets: int) -> Iterator[bytes]:
+def _frames(file: ScannedRun, run: str, buckets: int) -> Iterator[bytes]:
     import threading
 
     curves = LiveCurves(file, threading.Lock())

@@ -17,7 +17,7 @@ from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
 from toyspec.version import __version__
 from toyspec.view.catalog_roots import CatalogRoot
-from toyspec.view.curve_frames import AXES, Axis, Curve, Request, curve_frames, places
+from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.frames import frame
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
-    from toyspec.view.catalog import Catalog
-    from toyspec.view.entries import Entry
     from toyspec.view.live_curves import LiveCurves
+    from toyspec.view.live_runs import LiveRuns
     from toyspec.view.sent_files import OpenFile
+    from toyspec.view.viewed_runs import ViewedRun
 
     Query = Mapping[str, Sequence[str]]
 
@@ -60,7 +60,7 @@ class RefusedError(Exception):
 class Answers:
     """What the viewer may ask of the runs of a catalog."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: LiveRuns) -> None:
         self.catalog = catalog
         self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
 
@@ -128,7 +128,7 @@ class Answers:
         if ready:
             yield b"".join(ready)
 
-    def _sent_before(self, run: str, entry: Entry | None, metrics: Sequence[str], request: Request) -> bytes | None:
+    def _sent_before(self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request) -> bytes | None:
         """Return the frames of all *metrics* of a run where they were sent before; None if one of them was not."""
         if entry is None or entry.problem is not None or not _is_whole(request):
             return None
@@ -140,7 +140,9 @@ class Answers:
             found.append(data)
         return b"".join(found)
 
-    def _frames_of(self, run: str, entry: Entry | None, metrics: Sequence[str], request: Request) -> Iterator[bytes]:
+    def _frames_of(
+        self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request
+    ) -> Iterator[bytes]:
         curves = None if entry is None else self.catalog.curves(entry)
         if entry is None or curves is None:
             gone = "no such run; it may have been deleted"
@@ -158,7 +160,7 @@ class Answers:
                 self._sent.keep(run, curves.identity, (metric, request.buckets), data)
             yield data
 
-    def _problem(self, entry: Entry) -> str:
+    def _problem(self, entry: ViewedRun) -> str:
         return str(entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read")
 
     def point(self, query: Query) -> bytes:
@@ -199,7 +201,7 @@ class Answers:
         return file
 
     @staticmethod
-    def _path_of(entry: Entry, query: Query) -> str:
+    def _path_of(entry: ViewedRun, query: Query) -> str:
         wanted = _required(query, "path")
         for file in files_beside(entry.path):
             if file.name == wanted:
@@ -208,7 +210,7 @@ class Answers:
             return entry.path
         raise RefusedError(404, _NO_FILE)
 
-    def _entry(self, query: Query) -> Entry:
+    def _entry(self, query: Query) -> ViewedRun:
         run = _required(query, "run")
         entry = self.catalog.entry(run)
         if entry is None:
@@ -222,12 +224,12 @@ def _is_whole(request: Request) -> bool:
 
 def curve_of(
     curves: StoredCurves | LiveCurves, run: str, metric: str, tokens: Buckets | None, most: int | None = None
-) -> Curve:
+) -> FramedCurve:
     """Return the curve of one metric of a run with what is known around it; with *most*, it may be halved to fit.
 
     *tokens* are those of the run, as ``tokens_of`` gives them.
     """
-    return Curve(
+    return FramedCurve(
         run,
         metric,
         str(curves.identity[2]),
@@ -296,7 +298,7 @@ def _chunks(path: str, reach: tuple[int, int]) -> Iterator[bytes]:
 
 
 def _nearest(
-    entry: Entry, curves: StoredCurves | LiveCurves, metric: str, wanted: tuple[Axis, float], begin: int
+    entry: ViewedRun, curves: StoredCurves | LiveCurves, metric: str, wanted: tuple[Axis, float], begin: int
 ) -> dict[str, Any] | None:
     """Return the point of *metric* next to a place, from the lines of the buckets around it."""
     base, profile = curves.latest(metric), _profile_of(curves)

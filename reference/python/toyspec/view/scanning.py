@@ -16,7 +16,7 @@ from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rows import row_of, unreadable_row
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +60,7 @@ class Scanned(NamedTuple):
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
     """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
-        file = RunFile(work.path, dialect, threads=threads)
+        file = ScannedRun(work.path, dialect, threads=threads)
         try:
             file.read()
             identity = file.identity()

@@ -31,7 +31,7 @@ from toyspec.view.requests import Answers, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from toyspec.view.catalog import Catalog
+    from toyspec.view.live_runs import LiveRuns
     from toyspec.view.requests import Query
     from toyspec.view.sent_files import OpenFile
 
@@ -88,7 +88,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = os.name != "nt"
     request_queue_size = 64
 
-    def __init__(self, catalog: Catalog, *, host: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
+    def __init__(self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
         """Listen on *host* and *port*, 0 for any that is free; raise OSError. An address of others gets a token."""
         self.answers = Answers(catalog)
         self.is_loopback = _is_loopback(host)

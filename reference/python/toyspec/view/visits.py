@@ -16,8 +16,8 @@ from toyspec.view.identities import NO_IDENTITY, identity_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.view.entries import CataloguedEntry, Since
     from toyspec.view.identities import Identity
+    from toyspec.view.viewed_runs import Since, ViewedCatalogRun
 
 
 class Visit(NamedTuple):
@@ -30,14 +30,14 @@ class Visit(NamedTuple):
     """Why the stream cannot be read."""
 
 
-def visits(entries: Sequence[CataloguedEntry]) -> Iterator[tuple[CataloguedEntry, Visit]]:
+def visits(entries: Sequence[ViewedCatalogRun]) -> Iterator[tuple[ViewedCatalogRun, Visit]]:
     """Yield each of *entries* with what is at its path now; a store is asked for several at once."""
     known = {entry.path: entry for entry in entries}
     for stream, visit in each_result((Stream(path, 0) for path in known), lambda stream: _visit(known[stream.path])):
         yield known[stream.path], visit()
 
 
-def _visit(entry: CataloguedEntry) -> Visit:
+def _visit(entry: ViewedCatalogRun) -> Visit:
     try:
         version, identity = _at(entry.path)
     except FileNotFoundError:

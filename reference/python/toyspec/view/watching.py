@@ -13,15 +13,15 @@ from toyspec.reading.log_detection import usual_names
 from toyspec.runs.listing import streams_below
 from toyspec.runs.rows import encodable
 from toyspec.view.catalog_roots import CatalogRoot
-from toyspec.view.entries import CataloguedEntry
 from toyspec.view.identities import identity_at
+from toyspec.view.viewed_runs import ViewedCatalogRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.view.catalog import Catalog
-    from toyspec.view.entries import Entry
+    from toyspec.view.live_runs import LiveRuns
     from toyspec.view.roots import Root
+    from toyspec.view.viewed_runs import ViewedRun
 
 _POLL_SECONDS = 0.04
 _IDLE_SECONDS = 0.25
@@ -36,7 +36,7 @@ _WALK_SHARE = 25
 class RootWatch:
     """Watches the runs below *root* in a thread of its own."""
 
-    def __init__(self, root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: Root, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> None:
         self.root = root
         self._catalog = catalog
         self._clock = clock
@@ -82,11 +82,11 @@ class RootWatch:
                     spent = self._clock() - began
                     self._next_walk = self._clock() + max(self._walk_seconds, _WALK_SHARE * spent)
 
-    def _look(self, entries: Sequence[Entry]) -> None:
+    def _look(self, entries: Sequence[ViewedRun]) -> None:
         for entry in entries:
             self._catalog.look(entry, identity_at(entry.path))
 
-    def _hot(self) -> list[Entry]:
+    def _hot(self) -> list[ViewedRun]:
         """Return the runs that may be written now."""
         return self._catalog.hot(self.root)
 
@@ -101,7 +101,7 @@ class CatalogWatch(RootWatch):
 
     root: CatalogRoot
 
-    def __init__(self, root: CatalogRoot, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: CatalogRoot, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(root, catalog, clock)
         self._walk_seconds = _WALK_SECONDS
         self._version: tuple[int, int] | None = None
@@ -127,16 +127,16 @@ class CatalogWatch(RootWatch):
             self.root.problem = problem
             self._catalog.changes.add({"root": encodable(self.root.name)})
 
-    def _look(self, entries: Sequence[Entry]) -> None:
-        self._catalog.visit([entry for entry in entries if isinstance(entry, CataloguedEntry)])
+    def _look(self, entries: Sequence[ViewedRun]) -> None:
+        self._catalog.visit([entry for entry in entries if isinstance(entry, ViewedCatalogRun)])
         for entry in entries:
             # A writer may have closed what did not change.
             self._catalog.look(entry, entry.identity)
 
-    def _hot(self) -> list[Entry]:
+    def _hot(self) -> list[ViewedRun]:
         return self._catalog.hot(self.root, list(self.root.visited.values()))
 
 
-def watch_of(root: Root, catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> RootWatch:
+def watch_of(root: Root, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> RootWatch:
     """Return what watches *root*."""
     return CatalogWatch(root, catalog, clock) if isinstance(root, CatalogRoot) else RootWatch(root, catalog, clock)

@@ -25,8 +25,8 @@ from toyspec.writing.directories import make_directories, remove_directories
 from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.event_checks import check_line, check_record
 from toyspec.writing.logged_values import LeftOut, Prepared, nonfinite, prepared, whole, writable
-from toyspec.writing.placed_records import PlacedRecord, ready_step
 from toyspec.writing.run_progress import COUNTED, RunProgress
+from toyspec.writing.step_encoding import PlacedRecord, ready_step
 from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamRefusedError
-from toyspec.format.looks import look_of
+from toyspec.format.known_formats import look_of
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.read_reports import Gap
 from toyspec.reading.profile_detection import detect_profile_at

@@ -41,7 +41,7 @@ class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
         return severity != "info" or self.infos == "shown"
 
 
-class Format(Protocol):
+class ReportFormat(Protocol):
     """A form of a report, written to a stream as the check goes on."""
 
     def finding(self, path: str, finding: Finding) -> None:
@@ -60,7 +60,9 @@ class Format(Protocol):
         """Complete the output."""
 
 
-def open_format(name: str, stream: TextIO, options: FormatOptions) -> Format:
+def open_format(name: str, stream: TextIO, options: FormatOptions) -> ReportFormat:
     """Return the format *name*, one of FORMATS, writing to *stream*."""
-    make = cast("Callable[[TextIO, FormatOptions], Format]", import_module(f"toyspec.cli.formats.{name}").open_format)
+    make = cast(
+        "Callable[[TextIO, FormatOptions], ReportFormat]", import_module(f"toyspec.cli.formats.{name}").open_format
+    )
     return make(stream, options)

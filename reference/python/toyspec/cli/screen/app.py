@@ -15,9 +15,9 @@ from textual.widgets import Input, Static
 from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
-from toyspec.cli.screen.live_runs import LiveRuns, Wanted
 from toyspec.cli.screen.run_list import RunList
 from toyspec.cli.screen.run_order import SORTS, first_metric, listed, metrics_of
+from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
 from toyspec.runs.expressions import expression
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from textual.events import Resize
 
     from toyspec.cli.charts import Scale
-    from toyspec.cli.screen.live_runs import Snapshot
+    from toyspec.cli.screen.snapshots import Snapshot
     from toyspec.runs.expressions import Expression
-    from toyspec.view.catalog import Catalog
     from toyspec.view.curve_frames import Axis
+    from toyspec.view.live_runs import LiveRuns
 
 View = Literal["runs", "charts", "compare"]
 
@@ -102,12 +102,12 @@ class WatchApp(App[int]):
         Binding("question_mark", "help", "keys"),
     ]
 
-    def __init__(self, catalog: Catalog, root: str) -> None:
+    def __init__(self, catalog: LiveRuns, root: str) -> None:
         """Show the runs of *catalog*, which was started; *root* is its name."""
         super().__init__()
         self.title = "toyspec watch"
         self._root = root
-        self._live = LiveRuns(catalog, self._take)
+        self._live = SnapshotReader(catalog, self._take)
         self._rows: dict[str, dict[str, Any]] = {}
         self._snapshot: Snapshot | None = None
         self._filter: Expression = expression("")

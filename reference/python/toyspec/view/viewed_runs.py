@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from toyspec.view.catalog_roots import CatalogRoot, CataloguedRun
     from toyspec.view.identities import Identity
     from toyspec.view.roots import Root
-    from toyspec.view.run_files import RunFile
+    from toyspec.view.scanned_runs import ScannedRun
     from toyspec.view.visits import Visit
 
 # The ends of an object cost two requests and 128 KiB.
 _CHEAP_BYTES = 256 << 10
 
 
-class Entry:
+class ViewedRun:
     """One run and what is known of it."""
 
     is_visited = True
@@ -45,7 +45,7 @@ class Entry:
         """That of the stream when the row was made; None for a row of its ends only."""
         self.revision = 0
         self.changed_at = 0.0
-        self.file: RunFile | None = None
+        self.file: ScannedRun | None = None
         self.lock = threading.Lock()
 
     @property
@@ -95,7 +95,7 @@ Since = Literal["changed", "gone"]
 """What has become of a run since a catalog has read it."""
 
 
-class CataloguedEntry(Entry):
+class ViewedCatalogRun(ViewedRun):
     """A run whose row is that of a catalog. Its stream is not looked at before the run is."""
 
     root: CatalogRoot
@@ -138,12 +138,12 @@ class CataloguedEntry(Entry):
 
     @property
     def json(self) -> bytes | None:
-        """See Entry."""
+        """See ViewedRun."""
         return self._json
 
     @property
     def row(self) -> dict[str, Any] | None:
-        """See Entry; it is decoded when it is asked for."""
+        """See ViewedRun; it is decoded when it is asked for."""
         if self._row is None and self._json is not None:
             self._row = msgspec.json.decode(self._json)
         return self._row
@@ -155,10 +155,10 @@ class CataloguedEntry(Entry):
 
     @property
     def is_unknown(self) -> bool:
-        """See Entry."""
+        """See ViewedRun."""
         return False
 
     @property
     def is_listed(self) -> bool:
-        """See Entry."""
+        """See ViewedRun."""
         return self.since is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from toyspec.checker.collecting import Collector, Place
+from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.record_checking import RecordChecker
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.findings import FileReport, Finding
@@ -34,7 +34,7 @@ class OwnChecker:
         self._records = 0
         self._gaps = 0
         self._has_carriage_return = False
-        self._last = Place(1, 0)
+        self._last = Location(1, 0)
         self._last_kind: str | None = None
         self._taken = 0
         self.is_look_settled = False
@@ -69,7 +69,7 @@ class OwnChecker:
         if fragment is not None:
             self._collector.add_fragment(fragment)
         elif not self._records and not self._gaps:
-            self._collector.add(rules.STREAM_EMPTY, Place(1, 0), messages.stream_empty(size=self._splitter.size))
+            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), messages.stream_empty(size=self._splitter.size))
         elif self._records:
             for finding in self._rules.finish():
                 self._collector.add(finding.rule, self._last, finding.message)
@@ -99,13 +99,13 @@ class OwnChecker:
         start = len(self._collector.findings)
         data = line.data or b""
         for finding in verdict.findings:
-            place = Place(line.number, line.offset, finding.offset, data or line.head)
+            place = Location(line.number, line.offset, finding.offset, data or line.head)
             self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer)
         for rule, count in verdict.unlisted.items():
             self._collector.count(rule, count)
         if verdict.has_carriage_return and not self._has_carriage_return:
             self._has_carriage_return = True
-            place = Place(line.number, line.offset, data.find(b"\r"))
+            place = Location(line.number, line.offset, data.find(b"\r"))
             self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
         if verdict.status == "unreadable":
             self._gaps += 1
@@ -114,15 +114,15 @@ class OwnChecker:
             self._check_record(line, verdict.value, start)
 
     def _check_record(self, line: Line, value: dict[str, Any], start: int) -> None:
-        place = Place(line.number, line.offset, 0, line.data or b"")
+        place = Location(line.number, line.offset, 0, line.data or b"")
         self._records += 1
         seen, _ = self._records_checker.check(value, place)
         self._last_kind = seen.kind
         self._collector.arrange(start)
         seen.line = line.number
         for finding in self._rules.observe(seen):
-            where = Place(line.number, line.offset)
+            where = Location(line.number, line.offset)
             if finding.pointer:
                 where = self._records_checker.locate(place, finding.pointer)
             self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
-        self._last = Place(line.number, line.offset)
+        self._last = Location(line.number, line.offset)

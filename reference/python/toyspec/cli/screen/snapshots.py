@@ -13,9 +13,9 @@ from toyspec.view.drawn_curves import drawn_curve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.view.catalog import Catalog
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve
+    from toyspec.view.live_runs import LiveRuns
 
 _POLL_SECONDS = 0.25
 _BUCKETS = 400
@@ -39,10 +39,10 @@ class Snapshot(NamedTuple):
     wanted: Wanted
 
 
-class LiveRuns:
+class SnapshotReader:
     """Reads the runs of a catalog in a thread of its own, and gives each new snapshot away."""
 
-    def __init__(self, catalog: Catalog, give: Callable[[Snapshot], object]) -> None:
+    def __init__(self, catalog: LiveRuns, give: Callable[[Snapshot], object]) -> None:
         """Give snapshots to *give*, which is called by the thread."""
         self._catalog = catalog
         self._give = give

@@ -29,7 +29,7 @@ _MOST_VERSIONS = 8
 _THREAD_BYTES = 1 << 20
 
 
-class RunFile:
+class ScannedRun:
     """The stream of a run, as far as it was read. It keeps the file open until ``close``."""
 
     def __init__(

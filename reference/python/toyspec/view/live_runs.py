@@ -16,14 +16,14 @@ from toyspec.system_calls import is_locked
 from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.changes import Changes
 from toyspec.view.curve_store import CurveStore, KeptCurves
-from toyspec.view.entries import CataloguedEntry, Entry
 from toyspec.view.identities import identity_at
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.named_roots import roots_of, run_id
 from toyspec.view.open_runs import OpenRuns
 from toyspec.view.revisions import Revisions
-from toyspec.view.run_files import RunFile
+from toyspec.view.scanned_runs import ScannedRun
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
+from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun
 from toyspec.view.visits import visits
 from toyspec.view.watching import watch_of
 
@@ -43,7 +43,7 @@ _MOST_KEPT_BYTES = 4 << 20
 _SCAN_WAIT_SECONDS = 300.0
 
 
-class Catalog:
+class LiveRuns:
     """All runs below *roots*, which are read as ``roots_of`` does. Its methods may be called by any thread."""
 
     def __init__(
@@ -59,8 +59,8 @@ class Catalog:
         self._clock = clock
         self._workers = ScanWorkers(self.store.directory, self.dialect)
         self._lock = threading.RLock()
-        self._entries: dict[str, Entry] = {}
-        self._by_path: dict[str, Entry] = {}
+        self._entries: dict[str, ViewedRun] = {}
+        self._by_path: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
         self._revisions = Revisions()
         self._pending: dict[str, Future[Any]] = {}
@@ -104,7 +104,7 @@ class Catalog:
         self.store.trim()
         self.store.close()
 
-    def _of(self, root: Root) -> list[Entry]:
+    def _of(self, root: Root) -> list[ViewedRun]:
         return [entry for entry in self._entries.values() if entry.root is root]
 
     def _save(self) -> None:
@@ -119,7 +119,7 @@ class Catalog:
                 }
             self.store.save_rows(root.real, rows)
 
-    def _learn(self, entries: Sequence[Entry]) -> None:
+    def _learn(self, entries: Sequence[ViewedRun]) -> None:
         """Begin to read *entries*, which have no row yet."""
         glanced = [entry.work() for entry in entries if entry.reads_ends]
         if glanced:
@@ -181,14 +181,14 @@ class Catalog:
         self._workers.rest()
         self._save()
 
-    def _set_row(self, entry: Entry, row: dict[str, Any], identity: Identity | None) -> None:
+    def _set_row(self, entry: ViewedRun, row: dict[str, Any], identity: Identity | None) -> None:
         if identity is not None and entry.is_catalogued(identity):
             return
         entry.row, entry.row_identity = row, identity
         entry.revision = self._revisions.next()
         self.changes.add({"row": encodable(entry.run)})
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
         self._open.close(entry)
@@ -197,16 +197,16 @@ class Catalog:
 
     # Watching.
 
-    def _is_hot(self, entry: Entry) -> bool:
+    def _is_hot(self, entry: ViewedRun) -> bool:
         is_running = entry.row is not None and entry.row["state"] == "running"
         return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
 
-    def hot(self, root: Root, among: Sequence[Entry] | None = None) -> list[Entry]:
+    def hot(self, root: Root, among: Sequence[ViewedRun] | None = None) -> list[ViewedRun]:
         """Return the runs below *root* that may be written now, or those *among* some of them."""
         with self._lock:
             return [entry for entry in (self._of(root) if among is None else among) if self._is_hot(entry)]
 
-    def look(self, entry: Entry, identity: Identity) -> None:
+    def look(self, entry: ViewedRun, identity: Identity) -> None:
         """Take in that the stream of *entry* has *identity* now."""
         is_unlocked = entry.was_running and not is_locked(entry.path)
         if identity == entry.identity and not is_unlocked:
@@ -242,19 +242,19 @@ class Catalog:
             for run in found:
                 entry = gone.pop(run.stream, None) or self._by_path.get(run.stream)
                 if entry is None:
-                    self._entries[run.run] = self._by_path[run.stream] = CataloguedEntry(
+                    self._entries[run.run] = self._by_path[run.stream] = ViewedCatalogRun(
                         root, run, self._revisions.next()
                     )
-                elif isinstance(entry, CataloguedEntry) and entry.found != run:
+                elif isinstance(entry, ViewedCatalogRun) and entry.found != run:
                     entry.take(run, self._revisions.next())
             for entry in gone.values():
                 self._forget(entry)
             root.problem = None
             self.changes.add({"root": encodable(root.name)})
 
-    def _add(self, root: Root, stream: Stream) -> Entry:
+    def _add(self, root: Root, stream: Stream) -> ViewedRun:
         run = run_id(root, stream.path, is_only=len(self.roots) == 1, taken=self._entries)
-        entry = Entry(run, root, stream)
+        entry = ViewedRun(run, root, stream)
         self._entries[entry.run] = self._by_path[stream.path] = entry
         entry.revision = self._revisions.next()
         if self._is_started:
@@ -264,18 +264,18 @@ class Catalog:
 
     # What requests need.
 
-    def entry(self, run: str) -> Entry | None:
+    def entry(self, run: str) -> ViewedRun | None:
         """Return the entry of the run whose id is *run*."""
         return self.entries([run])[0]
 
-    def entries(self, runs: Sequence[str]) -> list[Entry | None]:
+    def entries(self, runs: Sequence[str]) -> list[ViewedRun | None]:
         """Return the entry of each of *runs*; the streams of those that a catalog lists are looked at."""
         with self._lock:
             found = [self._named(run) for run in runs]
-        self.visit([entry for entry in found if isinstance(entry, CataloguedEntry) and not entry.is_visited])
+        self.visit([entry for entry in found if isinstance(entry, ViewedCatalogRun) and not entry.is_visited])
         return found
 
-    def visit(self, entries: Sequence[CataloguedEntry]) -> None:
+    def visit(self, entries: Sequence[ViewedCatalogRun]) -> None:
         """Look at the streams of *entries*, which a catalog lists."""
         for entry, visit in visits(entries):
             with self._lock:
@@ -284,7 +284,7 @@ class Catalog:
                     entry.revision = self._revisions.next()
                     self.changes.add({"run": encodable(entry.run), "bytes": entry.identity[2]})
 
-    def _named(self, run: str) -> Entry | None:
+    def _named(self, run: str) -> ViewedRun | None:
         entry = self._entries.get(run)
         if entry is None and "\\" in run:
             entry = next((each for each in self._entries.values() if encodable(each.run) == run), None)
@@ -306,10 +306,10 @@ class Catalog:
         answer: dict[str, Any] = {"revision": str(revision), "complete": begin is None, "runs": rows}
         return answer if begin is None else answer | {"removed": removed}
 
-    def _shown(self, entry: Entry) -> dict[str, Any]:
+    def _shown(self, entry: ViewedRun) -> dict[str, Any]:
         return self.row(entry) | ({} if len(self.roots) == 1 else {"root": encodable(entry.root.name)})
 
-    def row(self, entry: Entry) -> dict[str, Any]:
+    def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""
         if entry.row is not None and entry.row_identity == entry.identity:
             return entry.row
@@ -323,7 +323,7 @@ class Catalog:
             return self._glanced(entry)
         return self._follow(entry)
 
-    def _glanced(self, entry: Entry) -> dict[str, Any]:
+    def _glanced(self, entry: ViewedRun) -> dict[str, Any]:
         """Read the ends of the stream of *entry* again and return its row."""
         identity = entry.identity
         row = quick_row(entry.work(), self.dialect)
@@ -331,13 +331,13 @@ class Catalog:
             entry.row, entry.row_identity = row, identity
         return row
 
-    def _follow(self, entry: Entry) -> dict[str, Any]:
+    def _follow(self, entry: ViewedRun) -> dict[str, Any]:
         """Read what is new in the stream of *entry* and return its row."""
         with entry.lock:
             identity = identity_at(entry.path)
             try:
                 if entry.file is None:
-                    entry.file = RunFile(entry.path, self.dialect)
+                    entry.file = ScannedRun(entry.path, self.dialect)
                 entry.file.read()
                 row = row_of(entry.file.scan.summary, entry.run)
                 identity = entry.file.identity()
@@ -352,7 +352,7 @@ class Catalog:
             self._open.keep(entry)
         return entry.row
 
-    def want(self, entries: Sequence[Entry]) -> None:
+    def want(self, entries: Sequence[ViewedRun]) -> None:
         """Begin to read those large objects whose curves will be asked for, several at a time."""
         with self._lock:
             wanted = [entry for entry in entries if entry.reads_ends and entry.problem is None]
@@ -361,7 +361,7 @@ class Catalog:
         if unknown := [entry.work() for entry in wanted if self._stored(entry) is None]:
             self._scan(unknown)
 
-    def curves(self, entry: Entry) -> StoredCurves | LiveCurves | None:
+    def curves(self, entry: ViewedRun) -> StoredCurves | LiveCurves | None:
         """Return the curves of a run as it is now; None if it cannot be read. It may wait for a scan."""
         if entry.problem is not None:
             return None
@@ -379,7 +379,7 @@ class Catalog:
         self._follow(entry)
         return None if entry.file is None else LiveCurves(entry.file, entry.lock)
 
-    def _stored(self, entry: Entry) -> StoredCurves | None:
+    def _stored(self, entry: ViewedRun) -> StoredCurves | None:
         with self._lock:
             kept = self._kept.find(entry.path, entry.identity)
         if kept is not None:
@@ -391,7 +391,7 @@ class Catalog:
             self._kept.keep(entry.path, found)
         return found
 
-    def _scanned(self, entry: Entry) -> StoredCurves | None:
+    def _scanned(self, entry: ViewedRun) -> StoredCurves | None:
         result = scan_stream(entry.work(), self.store, self.dialect)
         with self._lock:
             entry.identity = result.identity
