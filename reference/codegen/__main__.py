@@ -16,6 +16,7 @@ from codegen.messages import python_messages, rust_messages, typescript_messages
 from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.originals import originals_page
+from codegen.project import project_files
 from codegen.python_types import strict_module, types_module
 from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
@@ -80,7 +81,7 @@ def outputs() -> dict[str, str]:
     made["reference/viewer/src/generated/runs.ts"] = viewer_runs()
     made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
-    return made | navigation(sources.ROOT) | reference_pages() | originals_page()
+    return made | project_files(sources.ROOT) | navigation(sources.ROOT) | reference_pages() | originals_page()
 
 
 def pages() -> dict[str, str]:

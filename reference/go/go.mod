@@ -1,3 +1,3 @@
-module toyspec
+module git.example.org/toyspec/toyspec/reference/go
 
 go 1.22

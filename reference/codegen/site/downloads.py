@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
+import os
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen import sources
+from codegen.project import values
 from conformance.corpus import version
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ tags: [download, corpus]
 The data of the specification as files, for programs. Each has here the path that it has in the source tree, so an
 address stays as long as the release that it belongs to: `schemas/toy/v1/step.json` below the address of this site,
 for example. All digests are in [`SHA256SUMS`](SHA256SUMS), for `sha256sum --check`.
+
+The `$id` of a schema is a URN, which never changes. A program that loads schemas by address takes the file of the same
+name that ends in `.schema.json`: its `$id` is its own address, and its references lead to the addresses of others.
 
 For language models and their readers there are [`llms.txt`](llms.txt), which lists the pages, and
 [`llms-full.txt`](llms-full.txt), which has the whole specification as one text.
@@ -59,9 +65,37 @@ _FOLDERS = {
 def download_files() -> dict[str, bytes]:
     """Return the bytes of every download, and the page that lists them, by path from the root."""
     found = {f"docs/{path.relative_to(sources.ROOT).as_posix()}": path.read_bytes() for path in _paths()}
+    found |= addressed_schemas(os.environ.get("SITE_URL") or values(sources.ROOT)["site"] + "latest/")
     found[CORPUS] = _corpus()
     sums = "".join(f"{_digest(data)}  {name.removeprefix('docs/')}\n" for name, data in sorted(found.items()))
     return found | {SUMS: sums.encode(), PAGE: (_HEAD + "\n".join(_sections(found))).encode()}
+
+
+def addressed_schemas(site: str) -> dict[str, bytes]:
+    """Return each schema with its address below *site* as its ``$id``, and those of others in its references."""
+    schemas = {path: sources.load(path) for path in sorted(sources.SCHEMAS.rglob("*.json"))}
+    schemas = {path: schema for path, schema in schemas.items() if str(schema.get("$id", "")).startswith("urn:")}
+    names = {path: path.relative_to(sources.ROOT).with_suffix(".schema.json").as_posix() for path in schemas}
+    # A bundle has everything in itself, and the URN of its profile belongs to it.
+    addresses = {schema["$id"]: site + names[path] for path, schema in schemas.items()}
+    return {f"docs/{names[path]}": _dumped(_addressed(schema, addresses)) for path, schema in schemas.items()}
+
+
+def _addressed(node: Any, addresses: Mapping[str, str]) -> Any:
+    if isinstance(node, list):
+        return [_addressed(item, addresses) for item in node]
+    if not isinstance(node, dict):
+        return node
+    changed = {key: _addressed(value, addresses) for key, value in node.items()}
+    for key in ("$id", "$ref"):
+        urn, hash_sign, place = str(node.get(key, "")).partition("#")
+        if urn in addresses:
+            changed[key] = addresses[urn] + hash_sign + place
+    return changed
+
+
+def _dumped(schema: Any) -> bytes:
+    return (json.dumps(schema, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _paths() -> Iterator[Path]:
@@ -100,6 +134,8 @@ def _about(name: str) -> str:
     """Return the file's own description."""
     if name == CORPUS:
         return f"All cases and sessions, the forms they have, and the protocol of adapters; version {version()}."
+    if name.endswith(".schema.json"):
+        return f"The same with addresses in place of URNs: {name.rpartition('/')[2].removesuffix('.schema.json')}."
     content = sources.load(sources.ROOT / name.removeprefix("docs/"))
     known = {
         "stream.json": f"The rules that relate the records of a stream of {content.get('profile')}.",

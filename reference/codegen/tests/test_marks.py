@@ -9,9 +9,10 @@ import pytest
 
 from codegen import sources
 from codegen.__main__ import outputs, pages
+from codegen.project import project_files
 
 # Made in part only, between marks of their own.
-IN_PART = ("docs/parts/compared.md", "mkdocs.yml", "reference/c/", "spec/")
+IN_PART = ("docs/parts/compared.md", "mkdocs.yml", "reference/c/", "spec/", *project_files(sources.ROOT))
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,8 @@ def go_program(folder: Path) -> list[list[str]]:
     imports, statements = quick_start("go")
     (folder / "main.go").write_text(f"package main\n{imports}\nfunc main() {{\n{statements}_ = err\n}}\n")
     (folder / "go.mod").write_text("module quickstart\n\ngo 1.22\n")
-    edit = ["go", "mod", "edit", "-require=toyspec@v0.1.0", f"-replace=toyspec={REFERENCE / 'go'}"]
+    module = (REFERENCE / "go" / "go.mod").read_text().split()[1]
+    edit = ["go", "mod", "edit", f"-require={module}@v0.1.0", f"-replace={module}={REFERENCE / 'go'}"]
     return [edit, ["go", "run", "."]]
 
 

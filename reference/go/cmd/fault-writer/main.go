@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toyspec"
+	toyspec "git.example.org/toyspec/toyspec/reference/go"
 )
 
 var (

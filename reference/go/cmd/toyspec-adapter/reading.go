@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/big"
 
-	"toyspec"
+	toyspec "git.example.org/toyspec/toyspec/reference/go"
 )
 
 func optionsOf(asked request) toyspec.Options {

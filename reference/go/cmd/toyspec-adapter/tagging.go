@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"toyspec"
+	toyspec "git.example.org/toyspec/toyspec/reference/go"
 )
 
 // tagRecord returns a record in the tagged form of the protocol.

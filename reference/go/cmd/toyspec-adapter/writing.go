@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"toyspec"
+	toyspec "git.example.org/toyspec/toyspec/reference/go"
 )
 
 // held has the writers that stay open between two requests, by their directories.
