@@ -76,13 +76,13 @@ test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the b
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider interop fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider "packages-test NAMES='c gem go npm opam'" interop fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
 everything: $(DEV) ## run what CI runs and what it leaves out: whole suites twice, real stores, Ray, originals, figures (hours)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
-		conform 'mutants SAMPLE=600' mutants-python outsider originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
+		conform 'mutants SAMPLE=600' mutants-python outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
 
 ##@ While working
 
@@ -396,10 +396,15 @@ endef
 
 ##@ Release
 
-.PHONY: dist
-dist: $(DEV) ## build sdist and wheel into dist/
-	@rm -rf dist
-	@$(BIN)/python -m build --outdir dist .
+PACKAGES_TOOL := PYTHONPATH=reference:reference/python/tests MAKE='$(MAKE)' $(BIN)/python .ci/packages.py
+
+.PHONY: packages
+packages: $(DEV) ## build every package into dist/: wheels, sdist, crate, npm, gem, opam, Go, C; `make packages NAMES='python go'`
+	@$(PACKAGES_TOOL) build $(NAMES)
+
+.PHONY: packages-test
+packages-test: packages ## install each package into an empty environment, and run the program of its README there
+	@$(PACKAGES_TOOL) test $(NAMES)
 
 .PHONY: clean
 clean: ## remove everything that make has made

@@ -58,6 +58,7 @@ _PLACES: dict[str, dict[str, str]] = {
         r'"source_code_uri" => "(.*)",$': "repository",
     },
     "reference/ruby/lib/toyspec.rb": {r'^  VERSION = "(.*)"$': "version"},
+    "reference/c/Makefile": {r"^VERSION := (.*)$": "version"},
     "reference/ocaml/dune-project": {
         r"^\(homepage (.*)\)$": "site",
         r"^\(bug_reports (.*)\)$": "issues",

@@ -14,5 +14,5 @@ Gem::Specification.new do |spec|
     "source_code_uri" => "https://git.example.org/toyspec/toyspec",
   }
   spec.required_ruby_version = ">= 3.1"
-  spec.files = Dir["lib/**/*.rb", "README.md"]
+  spec.files = Dir["lib/**/*.rb", "README.md", "LICENSE"]
 end
