@@ -122,10 +122,13 @@ DEPENDENCIES = ("jsonschema", "msgspec", "shtab")
 
 def test_python(out: Path, room: Path) -> None:
     """The wheel brings the engine; the sdist does not, and both run the programs of the README."""
-    wheels = out.parent / "engine"
     python = environment(room, *DEPENDENCIES)
-    offline = ("--quiet", "--no-index", "--find-links", wheels)
-    call(python, "-m", "pip", "install", *offline, only(out, "*.whl"))
+    wheels = [only(out, "*.whl"), only(out.parent / "engine", "*.whl")]
+    call(python, "-m", "pip", "install", "--quiet", "--no-index", *wheels)
+    call(python, "-m", "pip", "uninstall", "--quiet", "--yes", PROJECT["engine"])
+    incomplete = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert PROJECT["engine"] in incomplete.stdout, "the wheel of a release depends on the engine"
+    call(python, "-m", "pip", "install", "--quiet", "--no-index", wheels[1])
     (room / "main.py").write_text(PYTHON_PROGRAM)
     call(python, "main.py", cwd=room, TOYSPEC_ENGINE="native")
     assert "complete" in call(room / "venv/bin/toyspec", "check", "--require-complete", "runs", cwd=room)
