@@ -63,6 +63,10 @@ class Field:
         return "".join("/a" if part == "*" else f"/{part}" for part in self.path)
 
 
+_LACKING = {"values-left-out": "left_out", "records-dropped": "dropped"}
+"""Rules that report a note whose map has a count greater than 0."""
+
+
 @dataclass(frozen=True)
 class _Row:
     """One line of a case, and its one error."""
@@ -220,14 +224,25 @@ def _case(profile: Profile, title: str, why: str, rows: list[_Row], since: str |
     """Return the folder and the files of a case: *rows* between the lines that make the stream complete."""
     before, after = _around(profile, title.rpartition("/")[2], rows)
     findings = [
-        {"rule": row.rule, "line": line, "pointer": row.pointer}
+        {"rule": rule, "line": line, "pointer": pointer}
         for line, row in enumerate(rows, start=len(before) + 1)
-        if row.rule is not None
+        for rule, pointer in _findings(row)
     ]
     data = "".join(f"{line}\n" for line in (*before, *(row.record for row in rows), *after)).encode()
     name = "metrics.jsonl" if profile.name == "metrics/v1" else "events.jsonl"
     text = laid_out(filled_bytes(data, _content(profile, why, findings, since)))
     return f"{profile.folder}/{title}", {name: data, "case.json": text.encode()}
+
+
+def _findings(row: _Row) -> Iterator[tuple[str, str]]:
+    """Yield the rule and the pointer of each finding of *row*: its own one, and what a valid note says is missing."""
+    if row.rule is not None:
+        yield row.rule, row.pointer
+    if row.rule in {None, "integer-as-float"}:
+        record = json.loads(row.record)
+        for rule, key in _LACKING.items() if record.get("kind") == "note" else ():
+            if any(count > 0 for count in (record.get(key) or {}).values()):
+                yield rule, f"/{key}"
 
 
 def _around(profile: Profile, run_id: str, rows: list[_Row]) -> tuple[list[str], list[str]]:

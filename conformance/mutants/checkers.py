@@ -187,7 +187,7 @@ class ReportsEachUnknownKey(Oracle):
     """Reports every occurrence of an unknown key."""
 
     class checking_type(Checking):
-        def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
+        def is_new_key(self, found: Findings, kind: str, path: tuple[str, ...]) -> bool:
             return True
 
 

@@ -180,13 +180,12 @@ class Checking:
     def is_reported(self, found: Findings, kind: str, problem: Problem) -> bool:
         """Return whether an error of a record is reported here or was reported before."""
         if problem.rule == "unknown-key":
-            return self.is_new_key(found, kind, problem.pointer)
+            return self.is_new_key(found, kind, problem.path)
         return problem.rule != "integer-as-float" or found.is_new(problem.rule)
 
-    def is_new_key(self, found: Findings, kind: str, pointer: str) -> bool:
+    def is_new_key(self, found: Findings, kind: str, path: tuple[str, ...]) -> bool:
         """Return whether an unknown key is reported here."""
-        # No schema has objects in arrays, so no part of the pointer is an index.
-        return found.is_new("key", kind, pointer)
+        return found.is_new("key", kind, *path)
 
     def tag(self, kind: str | None, line: Line, value: Value, found: Findings) -> None:
         """Report the error in the tag of a record without a known kind."""

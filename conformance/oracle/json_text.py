@@ -69,6 +69,8 @@ class Problem:
     start: int
     """Index of the character where it is."""
     pointer: str = ""
+    path: tuple[str, ...] = ()
+    """Keys that lead to an unknown key, without the indexes of arrays."""
 
 
 class Stopped(Exception):  # noqa: N818  (not a defect of a program: the text ends here)

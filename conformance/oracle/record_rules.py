@@ -115,16 +115,21 @@ class RecordRules:
         utc = hour * 60 + minute + (zone if found[7] == "-" else -zone)
         return second < 60 or utc % 1440 == 1439
 
-    def unknown_keys(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
+    def unknown_keys(
+        self, value: Value, schema: Mapping[str, Any], pointer: str, path: tuple[str, ...] = ()
+    ) -> Iterator[Problem]:
         """Yield the keys that the schema does not name, if it names any."""
         schema = tables.resolved(schema, self.profile)
+        for index, item in enumerate(value.items):
+            yield from self.unknown_keys(item, schema.get("items", {}), f"{pointer}/{index}", path)
         if "properties" not in schema:
             return
         for key, item in value.unique().items():
+            inner, names = pointer + token(key), (*path, key)
             if key in schema["properties"]:
-                yield from self.unknown_keys(item, schema["properties"][key], pointer + token(key))
+                yield from self.unknown_keys(item, schema["properties"][key], inner, names)
             else:
-                yield Problem("unknown-key", item.start, pointer + token(key))
+                yield Problem("unknown-key", item.start, inner, names)
 
     def unsafe_integers(
         self, value: Value, schema: Mapping[str, Any], pointer: str, invalid: set[str]

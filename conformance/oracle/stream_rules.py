@@ -101,6 +101,7 @@ class ToyRules(StreamRules):
         "rank",
         "parent",
         "path",
+        "lacking",
         "rank_of_file",
         "same_run",
         "filed",
@@ -260,6 +261,13 @@ class ToyRules(StreamRules):
         path = seen.text("path") if seen.kind == "artifact" and tables.has("1.3") else None
         if path is not None and _OUTSIDE.search(path):
             yield "artifact-outside", "/path"
+
+    def lacking(self, seen: Seen) -> Iterator[Finding]:
+        """Report what a note says that the log lacks."""
+        for rule, name in (("values-left-out", "left_out"), ("records-dropped", "dropped")):
+            counts = seen.field(name) if seen.kind == "note" and tables.has("1.3") else None
+            if counts and any(float(count.text) > 0 for count in counts.unique().values()):
+                yield rule, f"/{name}"
 
     def rank_of_name(self) -> int | None:
         """Return the rank that the name of the file implies, None if it is not in a bundle."""

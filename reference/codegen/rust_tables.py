@@ -240,6 +240,7 @@ def _stream_rule(rule: dict[str, Any]) -> str:
         "less-than": lambda: f"StreamRule::LessThan {{ {name}, {_texts(rule, 'kind', 'field', 'than')} }}",
         "differs": lambda: f"StreamRule::Differs {{ {name}, {_texts(rule, 'kind', 'field', 'pointer')} }}",
         "inside": lambda: f"StreamRule::Inside {{ {name}, {_texts(rule, 'kind', 'field')} }}",
+        "counted": lambda: f"StreamRule::Counted {{ {name}, {_texts(rule, 'kind', 'field')} }}",
         "rank-of-file": lambda: f"StreamRule::RankOfFile {{ {name}, {_texts(rule, 'kind', 'field')} }}",
         "same-run": lambda: f"StreamRule::SameRun {{ {name}, {_texts(rule, 'kind', 'field')} }}",
         "filed": lambda: f"StreamRule::Filed {{ {name}, {_texts(rule, 'kind', 'hash', 'media_type')} }}",

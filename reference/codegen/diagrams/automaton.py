@@ -125,6 +125,8 @@ def _comparison_in_a_record(rule: Schema) -> Iterator[tuple[str, str]]:
             yield rule["rule"], f"{rule['field']} differs from {rule['pointer'][1:].replace('/', '.')}"
         case "inside":
             yield rule["rule"], f"{rule['field']} of {rule['kind']} stays inside"
+        case "counted":
+            yield rule["rule"], f"{rule['field']} of {rule['kind']} counts nothing"
         case "rank-of-file":
             yield rule["rule"], f"{rule['field']} is that of the file's name"
         case "same-run":

@@ -181,6 +181,14 @@ pub(crate) fn leaves_bundle(field: impl Display, found: impl Display) -> String 
     format!("`{field}` is {found}, which leaves the bundle")
 }
 
+pub(crate) fn log_lacks(field: impl Display, count: impl Display, name: impl Display) -> String {
+    format!("`{field}` counts {count} of `{name}`")
+}
+
+pub(crate) fn log_lacks_more(field: impl Display, count: impl Display, name: impl Display, others: impl Display) -> String {
+    format!("`{field}` counts {count} of `{name}`, and others of {others} more names")
+}
+
 pub(crate) fn required_if(kind: impl Display, field: impl Display, value: impl Display, key: impl Display) -> String {
     format!("`{kind}` has `{field}` \"{value}\" but no `{key}`")
 }

@@ -185,6 +185,11 @@ pub enum StreamRule {
         kind: &'static str,
         field: &'static str,
     },
+    Counted {
+        rule: Rule,
+        kind: &'static str,
+        field: &'static str,
+    },
     First {
         rule: Rule,
         kind: &'static str,

@@ -106,6 +106,10 @@ pub enum Rule {
     ParentIsItself,
     /// the path of an artifact leaves the bundle
     ArtifactOutside,
+    /// the log lacks values that the program logged
+    ValuesLeftOut,
+    /// the log lacks records that the program logged
+    RecordsDropped,
     /// wall_time_ms is smaller than in the entry before
     WallTimeGoesBackwards,
     /// a null number, which the source system's own reader refuses
@@ -127,10 +131,10 @@ pub enum Rule {
 }
 
 /// Every rule.
-pub static RULES: [Rule; 48] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::RankBeyondWorldSize, Rule::ParentIsItself, Rule::ArtifactOutside, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::RankMismatch, Rule::RankOfAnotherRun, Rule::MediaMissing, Rule::SidecarUnreadable, Rule::SealBroken];
+pub static RULES: [Rule; 50] = [Rule::LineTooLong, Rule::ByteOrderMark, Rule::NulBytes, Rule::InvalidUtf8, Rule::CarriageReturn, Rule::UnterminatedLine, Rule::StreamEmpty, Rule::NestedTooDeep, Rule::InvalidJson, Rule::NotAnObject, Rule::NonFiniteNumber, Rule::LoneSurrogate, Rule::DuplicateKey, Rule::UnsafeInteger, Rule::MissingKey, Rule::WrongType, Rule::UnexpectedValue, Rule::BadFormat, Rule::OutOfRange, Rule::UnsupportedSchema, Rule::UnknownKind, Rule::UnknownKey, Rule::IntegerAsFloat, Rule::UnknownFormat, Rule::RunStartMissing, Rule::RunStartRepeated, Rule::EventAfterRunEnd, Rule::RunEndMissing, Rule::TimeGoesBackwards, Rule::StepGoesBackwards, Rule::StepSkipped, Rule::FinalStepMismatch, Rule::FinalLossMismatch, Rule::RegionNotNested, Rule::CompareWithoutBaseline, Rule::ErrorNotExplained, Rule::RankBeyondWorldSize, Rule::ParentIsItself, Rule::ArtifactOutside, Rule::ValuesLeftOut, Rule::RecordsDropped, Rule::WallTimeGoesBackwards, Rule::NotReadableBySource, Rule::StreamMissing, Rule::RunIdMismatch, Rule::RankMismatch, Rule::RankOfAnotherRun, Rule::MediaMissing, Rule::SidecarUnreadable, Rule::SealBroken];
 
 /// Id of each rule, its help and severity in each profile, and its severity at the end of a stream.
-pub(crate) static RULE_FACTS: [RuleFacts; 48] = [
+pub(crate) static RULE_FACTS: [RuleFacts; 50] = [
     ("line-too-long", ["split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream", "split the record; large data belongs in artifacts/, not in the stream"], [Error, Error, Error], None),
     ("byte-order-mark", ["write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark", "write UTF-8 without a byte order mark"], [Error, Error, Error], None),
     ("nul-bytes", ["a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file", "a power loss leaves NUL bytes where data was not written; `toyspec repair` moves them to a side file"], [Error, Error, Error], Some(Warning)),
@@ -170,6 +174,8 @@ pub(crate) static RULE_FACTS: [RuleFacts; 48] = [
     ("rank-beyond-world-size", ["write the rank from 0, and the number of all processes as world_size", "write the rank from 0, and the number of all processes as world_size", "write the rank from 0, and the number of all processes as world_size"], [Warning, Warning, Warning], None),
     ("parent-is-itself", ["name the run whose checkpoint was loaded; to continue the same run, resume it", "name the run whose checkpoint was loaded; to continue the same run, resume it", "name the run whose checkpoint was loaded; to continue the same run, resume it"], [Warning, Warning, Warning], None),
     ("artifact-outside", ["copy the file into the bundle, or name it with a reference event", "copy the file into the bundle, or name it with a reference event", "copy the file into the bundle, or name it with a reference event"], [Warning, Warning, Warning], None),
+    ("values-left-out", ["the text of the note says why; the records are there, without these values", "the text of the note says why; the records are there, without these values", "the text of the note says why; the records are there, without these values"], [Warning, Warning, Warning], None),
+    ("records-dropped", ["the text of the note says why", "the text of the note says why", "the text of the note says why"], [Warning, Warning, Warning], None),
     ("wall-time-goes-backwards", ["measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value", "measure from the start of training on a monotonic clock; after a restart continue from the last value"], [Warning, Warning, Warning], None),
     ("not-readable-by-source", ["nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null", "nothing to do for toyspec readers; the source system's own reader refuses null"], [Info, Info, Info], None),
     ("stream-missing", ["name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds", "name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds", "name a directory that contains events.jsonl or metrics.jsonl, directly or below; `toyspec doctor` names what a directory holds"], [Error, Error, Error], None),
@@ -182,7 +188,7 @@ pub(crate) static RULE_FACTS: [RuleFacts; 48] = [
 ];
 
 /// Whether each rule is one of each profile.
-pub(crate) static RULE_PROFILES: [[bool; 3]; 48] = [
+pub(crate) static RULE_PROFILES: [[bool; 3]; 50] = [
     [true, true, true],
     [true, true, true],
     [true, true, true],
@@ -213,6 +219,8 @@ pub(crate) static RULE_PROFILES: [[bool; 3]; 48] = [
     [true, false, false],
     [true, false, false],
     [true, true, false],
+    [true, false, false],
+    [true, false, false],
     [true, false, false],
     [true, false, false],
     [true, false, false],
@@ -575,6 +583,8 @@ pub static PROFILES: [ProfileTable; 3] = [
             StreamRule::LessThan { rule: Rule::RankBeyondWorldSize, kind: "run_start", field: "rank", than: "world_size" },
             StreamRule::Differs { rule: Rule::ParentIsItself, kind: "run_start", field: "run_id", pointer: "/parent/run_id" },
             StreamRule::Inside { rule: Rule::ArtifactOutside, kind: "artifact", field: "path" },
+            StreamRule::Counted { rule: Rule::ValuesLeftOut, kind: "note", field: "left_out" },
+            StreamRule::Counted { rule: Rule::RecordsDropped, kind: "note", field: "dropped" },
             StreamRule::RankOfFile { rule: Rule::RankMismatch, kind: "run_start", field: "rank" },
             StreamRule::SameRun { rule: Rule::RankOfAnotherRun, kind: "run_start", field: "run_id" },
             StreamRule::Filed { rule: Rule::MediaMissing, kind: "media", hash: "sha256", media_type: "media_type" },

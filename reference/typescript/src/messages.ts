@@ -47,6 +47,8 @@ export const mediaMissing = (of: { name: Text }): string => `\`${of.name}\` is m
 export const notLess = (of: { field: Text; found: Text; bound: Text; than: Text }): string => `\`${of.field}\` is ${of.found}, expected less than ${of.bound}, the \`${of.than}\` of the same record`;
 export const namesItself = (of: { found: Text; field: Text }): string => `${of.found} is the \`${of.field}\` of the same record`;
 export const leavesBundle = (of: { field: Text; found: Text }): string => `\`${of.field}\` is ${of.found}, which leaves the bundle`;
+export const logLacks = (of: { field: Text; count: Text; name: Text }): string => `\`${of.field}\` counts ${of.count} of \`${of.name}\``;
+export const logLacksMore = (of: { field: Text; count: Text; name: Text; others: Text }): string => `\`${of.field}\` counts ${of.count} of \`${of.name}\`, and others of ${of.others} more names`;
 export const requiredIf = (of: { kind: Text; field: Text; value: Text; key: Text }): string => `\`${of.kind}\` has \`${of.field}\` "${of.value}" but no \`${of.key}\``;
 export const streamMissing = "no events.jsonl or metrics.jsonl in this directory or below it";
 export const runIdMismatch = (of: { found: Text; directory: Text }): string => `\`run_id\` is ${of.found}, but the directory is named ${of.directory}`;

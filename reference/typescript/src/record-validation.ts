@@ -147,7 +147,7 @@ class RecordValidator {
       const absent = fields.map((field) => field.name).filter((name) => !around.members.has(name));
       return nearest(String(path.at(-1)), absent);
     };
-    this.put("unknown-key", node, path, "", { path: path.join("."), suggest });
+    this.put("unknown-key", node, path, "", { path: path.filter((part) => typeof part === "string").join("."), suggest });
   }
 
   private hasType(node: Node, types: string[]): boolean {

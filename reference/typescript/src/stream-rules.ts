@@ -344,6 +344,21 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
       },
     };
   },
+  counted(rule) {
+    const field = rule.field!;
+    return {
+      observe(seen) {
+        const node = seen.kind === rule.kind ? member(seen, field) : undefined;
+        const counts = node?.type === "object" ? [...node.members].map(([name, count]) => ({ name, count: integer(count) ?? 0n })) : [];
+        const [first, ...others] = counts.filter(({ count }) => count > 0n);
+        if (!first) return NO_HITS;
+        const most = others.reduce((found, each) => (each.count > found.count ? each : found), first);
+        const of = { field, count: shownNumber(most.count), name: shortened(most.name) };
+        const message = others.length ? messages.logLacksMore({ ...of, others: others.length }) : messages.logLacks(of);
+        return [{ rule: rule.rule, pointer: `/${field}`, message }];
+      },
+    };
+  },
   "rank-of-file"(rule, { beside }) {
     return {
       observe(seen) {

@@ -677,6 +677,30 @@ export const RULES: RuleTable[] = [
   "help": "copy the file into the bundle, or name it with a reference event"
  },
  {
+  "id": "values-left-out",
+  "layer": "stream",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "the log lacks values that the program logged",
+  "help": "the text of the note says why; the records are there, without these values"
+ },
+ {
+  "id": "records-dropped",
+  "layer": "stream",
+  "severity": {
+   "toy/v1": "warning"
+  },
+  "profiles": [
+   "toy/v1"
+  ],
+  "summary": "the log lacks records that the program logged",
+  "help": "the text of the note says why"
+ },
+ {
   "id": "wall-time-goes-backwards",
   "layer": "stream",
   "severity": {
@@ -1136,6 +1160,20 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
     "type": "inside",
     "kind": "artifact",
     "field": "path",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "values-left-out",
+    "type": "counted",
+    "kind": "note",
+    "field": "left_out",
+    "x-since": "1.3"
+   },
+   {
+    "rule": "records-dropped",
+    "type": "counted",
+    "kind": "note",
+    "field": "dropped",
     "x-since": "1.3"
    },
    {

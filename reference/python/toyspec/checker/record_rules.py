@@ -236,5 +236,15 @@ def _unknown(value: dict[str, Any], declared: dict[str, Any], path: str, pointer
         if key not in declared:
             known = [name for name in declared if name not in value]
             yield UnknownKey(path + key, pointer + pointer_to([key]), nearest(key, known))
-        elif isinstance(item, dict) and isinstance(declared[key], tuple) and declared[key][0] == "object":
-            yield from _unknown(item, declared[key][1], f"{path}{key}.", pointer + pointer_to([key]))
+        else:
+            yield from _unknown_inside(item, declared[key], f"{path}{key}.", pointer + pointer_to([key]))
+
+
+def _unknown_inside(value: Any, declared: Any, path: str, pointer: str) -> Iterator[UnknownKey]:
+    """Yield the unknown keys of the objects in *value*; all indexes of an array are the same *path*."""
+    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+    if constructor == "object" and isinstance(value, dict):
+        yield from _unknown(value, part, path, pointer)
+    elif constructor == "array" and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown_inside(item, part, path, f"{pointer}/{index}")

@@ -239,6 +239,30 @@ class Inside(Rule):
             yield StreamFinding(self._rule, f"/{self._field}", message)
 
 
+class Counted(Rule):
+    """A field is a map of counts, none of which is greater than 0."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        del facts
+        self._rule, self._field = rule["rule"], rule["field"]
+        self.kinds = self.loud = frozenset({rule["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding that names the largest count, the first of equal ones."""
+        counts = seen.field(self._field)
+        names = [name for name, count in counts.items() if count > 0] if counts is not UNSET else []
+        if not names:
+            return
+        most = max(names, key=counts.__getitem__)
+        count, name, others = shown_number(counts[most]), shortened(most), len(names) - 1
+        message = (
+            messages.log_lacks_more(field=self._field, count=count, name=name, others=str(others))
+            if others
+            else messages.log_lacks(field=self._field, count=count, name=name)
+        )
+        yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
 class RankOfFile(Rule):
     """A field is the rank that the name of the stream's file implies."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding
 from toyspec.checker.order_rules import First, Last, Monotone, Once, Present, Rule, SequencePerPhase
 from toyspec.checker.relation_rules import (
+    Counted,
     Differs,
     Filed,
     Inside,
@@ -38,6 +39,7 @@ _TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
     "less-than": LessThan,
     "differs": Differs,
     "inside": Inside,
+    "counted": Counted,
     "rank-of-file": RankOfFile,
     "same-run": SameRun,
     "filed": Filed,

@@ -198,6 +198,14 @@ def leaves_bundle(*, field: object, found: object) -> str:
     return f"`{field}` is {found}, which leaves the bundle"
 
 
+def log_lacks(*, field: object, count: object, name: object) -> str:
+    return f"`{field}` counts {count} of `{name}`"
+
+
+def log_lacks_more(*, field: object, count: object, name: object, others: object) -> str:
+    return f"`{field}` counts {count} of `{name}`, and others of {others} more names"
+
+
 def required_if(*, kind: object, field: object, value: object, key: object) -> str:
     return f"`{kind}` has `{field}` \"{value}\" but no `{key}`"
 

@@ -1201,6 +1201,62 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "Copy the file into the bundle, or name it with a reference."
   ]
  },
+ "values-left-out": {
+  "values-left-out": [
+   "The log lacks values that the program logged.",
+   "",
+   "layer   severity  profiles",
+   "stream  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker SHOULD report each `note` whose `left_out` has a count greater than 0.",
+   "",
+   "A `left_out` with an invalid count is not reported here. The message names the largest count, and how many more names there are.",
+   "",
+   "The pointer is `/left_out`."
+  ],
+  "Why": [
+   "A writer leaves out a value that no record can hold, for example an object of the program, and writes the rest of the record. Without this finding, a log that lacks values would pass as complete."
+  ],
+  "Example": [
+   "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\"}",
+   "    {\"kind\":\"note\",\"t\":1.0,\"text\":\"left out: image (a value of type Figure cannot be written)\",\"topic\":\"left-out\",\"left_out\":{\"image\":40}}",
+   "    {\"kind\":\"run_end\",\"t\":2.0,\"reason\":\"completed\"}",
+   "",
+   "Finding: line 2, pointer `/left_out`."
+  ],
+  "What to do": [
+   "The text of the note says why. Pass a number, a text or media instead. The records are in the log, without these values."
+  ]
+ },
+ "records-dropped": {
+  "records-dropped": [
+   "The log lacks records that the program logged.",
+   "",
+   "layer   severity  profiles",
+   "stream  warning   toy/v1"
+  ],
+  "What it checks": [
+   "A checker SHOULD report each `note` whose `dropped` has a count greater than 0.",
+   "",
+   "A `dropped` with an invalid count is not reported here. The message names the largest count, and how many more names there are.",
+   "",
+   "The pointer is `/dropped`."
+  ],
+  "Why": [
+   "A writer drops records while the disk is full, and records whose required fields are invalid. Training goes on, and a note counts what the log lacks. Without this finding, such a log would pass as complete."
+  ],
+  "Example": [
+   "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\"}",
+   "    {\"kind\":\"note\",\"t\":1.0,\"text\":\"3 records dropped here: no space left on device\",\"topic\":\"left-out\",\"dropped\":{\"step\":3}}",
+   "    {\"kind\":\"run_end\",\"t\":2.0,\"reason\":\"completed\"}",
+   "",
+   "Finding: line 2, pointer `/dropped`."
+  ],
+  "What to do": [
+   "The text of the note says why. The records cannot be recovered. Free space on the disk, or fix what the program passes."
+  ]
+ },
  "wall-time-goes-backwards": {
   "wall-time-goes-backwards": [
    "`wall_time_ms` is smaller than in the entry before.",

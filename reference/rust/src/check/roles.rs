@@ -37,6 +37,7 @@ impl Roles {
                 | StreamRule::LessThan { kind, .. }
                 | StreamRule::Differs { kind, .. }
                 | StreamRule::Inside { kind, .. }
+                | StreamRule::Counted { kind, .. }
                 | StreamRule::RankOfFile { kind, .. }
                 | StreamRule::SameRun { kind, .. }
                 | StreamRule::Filed { kind, .. } => roles.awaited.push(kind),

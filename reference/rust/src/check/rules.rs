@@ -80,6 +80,7 @@ impl StreamRules {
             | StreamRule::LessThan { .. }
             | StreamRule::Differs { .. }
             | StreamRule::Inside { .. }
+            | StreamRule::Counted { .. }
             | StreamRule::RankOfFile { .. }
             | StreamRule::SameRun { .. }
             | StreamRule::Filed { .. } => Memory::Nothing,
@@ -115,7 +116,8 @@ impl StreamRules {
                 (
                     StreamRule::LessThan { kind, .. }
                     | StreamRule::Differs { kind, .. }
-                    | StreamRule::Inside { kind, .. },
+                    | StreamRule::Inside { kind, .. }
+                    | StreamRule::Counted { kind, .. },
                     _,
                 ) if seen.is(kind) => alone(rule, seen, hits),
                 (
@@ -413,6 +415,20 @@ fn alone(rule: &StreamRule, seen: &Seen, hits: &mut Hits) {
             if leaves(&path) {
                 hits.at(*rule, field, value, || messages::leaves_bundle(field, shortened(&path)));
             }
+        }
+        StreamRule::Counted { rule, field, .. } => {
+            let Some(value) = seen.field(field) else { return };
+            let counts = value.members().map(|(name, count)| (name.string(), Count::of(count)));
+            let counts: Vec<_> = counts.filter(|(_, count)| *count > Count::Small(0)).collect();
+            // The first of equal ones, in the order of the line.
+            let Some((name, count)) = counts.iter().rev().max_by(|one, other| one.1.cmp(&other.1)) else { return };
+            hits.at(*rule, field, value, || {
+                let (count, name) = (shortened(&count.text()), shortened(name));
+                match counts.len() - 1 {
+                    0 => messages::log_lacks(field, count, name),
+                    others => messages::log_lacks_more(field, count, name, others),
+                }
+            });
         }
         _ => {}
     }
