@@ -81,8 +81,8 @@ ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
 everything: $(DEV) ## run what CI runs and what it leaves out: whole suites twice, real stores, Ray, originals, figures (hours)
-	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
-		conform 'mutants SAMPLE=600' mutants-python outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
+	@TOYSPEC_EXAMPLES=random MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
+		'fuzz SECONDS=600' conform 'mutants SAMPLE=600' mutants-python outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
 
 ##@ While working
 
@@ -307,7 +307,7 @@ $(STORES)/node_modules/.bin/azurite-blob:
 journeys: $(DEV) ## play training programs against the writer, and find every value again; `make journeys MINUTES=30`
 	@end=$$(($$(date +%s) + 60 * $(or $(MINUTES),10))); \
 	while [ $$(date +%s) -lt $$end ]; do \
-		TOYSPEC_EXAMPLES=whole TOYSPEC_JOURNEYS=300 $(BIN)/python -m pytest -q -p no:cacheprovider \
+		TOYSPEC_EXAMPLES=random TOYSPEC_JOURNEYS=300 $(BIN)/python -m pytest -q -p no:cacheprovider \
 			reference/python/tests/test_journeys.py || exit 1; \
 	done
 

@@ -31,13 +31,18 @@ def drawn(seconds: float, seed: int, folder: Path) -> int:
     return number
 
 
-def compared(seconds: float, seed: int, folder: Path) -> tuple[int, list[str], list[str]]:
-    """Ask all implementations about drawn streams; return how many streams, who was asked, and what differs."""
+def compared(
+    seconds: float, seed: int, folder: Path, *, least: int = MIN_COMPARED
+) -> tuple[int, list[str], list[str]]:
+    """Ask all implementations about drawn streams; return how many streams, who was asked, and what differs.
+
+    They are asked for so long, and about *least* streams at least.
+    """
     chance, number = random.Random(seed), 0
     found: list[str] = []
     with Panel(commands(folder)) as panel:
         end = time.monotonic() + seconds
-        while (number < MIN_COMPARED or time.monotonic() < end) and len(found) < 10:
+        while (number < least or time.monotonic() < end) and len(found) < 10:
             data, mode = mutated(chance), chance.choice(["salvage", "salvage", "tail", "prefix", "strict"])
             number += 1
             facts = list(panel.disagreements(data, mode))

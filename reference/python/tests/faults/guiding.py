@@ -42,8 +42,6 @@ _C_FLAGS = [
 
 _OPTIONS = ["-max_len=4096", "-timeout=20", "-print_final_stats=1"]
 
-_OPTIONS = ["-max_len=4096", "-timeout=20", "-print_final_stats=1"]
-
 
 class MissingToolError(Exception):
     """A fuzzer cannot run here; the message says what is missing and how to get it."""
@@ -90,8 +88,8 @@ FUZZERS: dict[str, Callable[[Path], list[str]]] = {"python": python_command, "c"
 """How to start each of them, by the implementation that it feeds."""
 
 
-def guided(name: str, *, seconds: float, seed: int) -> Outcome:
-    """Let fuzzer *name* run for so long; raise MissingToolError where it cannot."""
+def guided(name: str, *, seed: int, seconds: float | None = None, inputs: int | None = None) -> Outcome:
+    """Let fuzzer *name* run for so many seconds or inputs; raise MissingToolError where it cannot."""
     if sys.platform != "linux":
         raise MissingToolError("libFuzzer is used on Linux alone")
     # Streams are written as files many times a second, which a disk need not take part in.
@@ -102,7 +100,8 @@ def guided(name: str, *, seconds: float, seed: int) -> Outcome:
         corpus.mkdir()
         for number, data in enumerate(random.Random(seed).sample(seeds(), min(MAX_SEEDS, len(seeds())))):
             (corpus / str(number)).write_bytes(data)
-        options = [f"-max_total_time={max(1, int(seconds))}", f"-seed={seed % 2**31 or 1}", *_OPTIONS]
+        limit = f"-runs={inputs}" if seconds is None else f"-max_total_time={max(1, int(seconds))}"
+        options = [limit, f"-seed={seed % 2**31 or 1}", *_OPTIONS]
         command = [*FUZZERS[name](folder), *options, f"-artifact_prefix={folder}/", str(corpus)]
         env = {**os.environ, "TMPDIR": temporary, "PYTHONPATH": f"{ROOT}{os.pathsep}{TESTS}"}
         done = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", check=False)

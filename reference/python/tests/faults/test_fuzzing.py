@@ -7,7 +7,6 @@ import platform
 import random
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,13 @@ from faults.oracles import examine
 from faults.tally import count, scaled
 
 
+SEED = 1
+"""The same streams each time: a test that fails on some days only says nothing about a change. `make fuzz` draws new ones."""
+
+
 def test_mutated_streams_break_nothing(tmp_path: Path) -> None:
-    """Reader, checker, follower and repair keep what they promise for streams that went wrong; a new seed each day."""
-    chance = random.Random(int(time.time()) // 86_400)
+    """Reader, checker, follower and repair keep what they promise for streams that went wrong."""
+    chance = random.Random(SEED)
     for _ in range(scaled(250, 2000)):
         data = mutated(chance)
         count("inputs fuzzed")
@@ -34,18 +37,22 @@ def test_mutated_streams_break_nothing(tmp_path: Path) -> None:
 
 def test_implementations_agree_about_mutated_streams(tmp_path: Path) -> None:
     """Every implementation that is built gives the same records, states, gaps and findings for the same bytes."""
-    number, names, found = compared(scaled(5, 20), int(time.time()) // 86_400, tmp_path)
+    number, names, found = compared(0, SEED, tmp_path, least=scaled(60, 1000))
     count("inputs fuzzed", number)
     assert {"python", "oracle"} <= set(names)
     assert number
     assert [] == found
 
 
+_INPUTS = {"python": 1000, "c": 3000, "rust": 6000}
+"""What each does in a few seconds."""
+
+
 @pytest.mark.parametrize("name", FUZZERS)
 def test_mutations_that_follow_coverage_break_nothing(name: str) -> None:
     """Where the code is that no other stream has reached, the same holds as everywhere."""
     try:
-        outcome = guided(name, seconds=scaled(4, 45), seed=int(time.time()) // 86_400)
+        outcome = guided(name, inputs=scaled(1, 10) * _INPUTS[name], seed=SEED)
     except MissingToolError as missing:
         if os.environ.get("CI") and sys.platform == "linux" and platform.machine() == "x86_64":
             pytest.fail(str(missing))
