@@ -31,9 +31,7 @@ def drawn(seconds: float, seed: int, folder: Path) -> int:
     return number
 
 
-def compared(
-    seconds: float, seed: int, folder: Path, *, least: int = MIN_COMPARED
-) -> tuple[int, list[str], list[str]]:
+def compared(seconds: float, seed: int, folder: Path, *, least: int = MIN_COMPARED) -> tuple[int, list[str], list[str]]:
     """Ask all implementations about drawn streams; return how many streams, who was asked, and what differs.
 
     They are asked for so long, and about *least* streams at least.

@@ -18,9 +18,8 @@ from faults.mutations import mutated, seeds, shrunk
 from faults.oracles import examine
 from faults.tally import count, scaled
 
-
 SEED = 1
-"""The same streams each time: a test that fails on some days only says nothing about a change. `make fuzz` draws new ones."""
+"""The same streams each time: what fails says something about the change. `make fuzz` draws new ones."""
 
 
 def test_mutated_streams_break_nothing(tmp_path: Path) -> None:
