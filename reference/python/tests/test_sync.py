@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -17,6 +20,7 @@ import toyspec
 from command_line import toyspec as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
+from toyspec.sync import folders
 from toyspec.sync.results import SyncReport
 from toyspec.sync.run_sync import SyncSettings
 from toyspec.sync.syncing import Syncing, Watching
@@ -289,3 +293,41 @@ def test_folder(run: Path, tmp_path: Path) -> None:
     assert "conflict" == outcome(sync(run, str(mirror)))
     assert "sent" == outcome(sync(run, str(mirror), SyncSettings(on_conflict="keep both")))
     assert 3 == len(list((mirror / "a").iterdir()))
+
+
+def test_folder_takes_back_half_a_line(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails in the middle leaves what was there; the next pass sends the rest."""
+    mirror = tmp_path / "mirror"
+    put(run, stream(3, end=""))
+    sync(run, str(mirror))
+    put(run, stream(9))
+    write = os.write
+
+    def filled(descriptor: int, data: memoryview) -> int:
+        if len(data) < 40:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[: len(data) // 2])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", filled)
+        assert "failed" == outcome(sync(run, str(mirror)))
+    copy = mirror / "a" / "events.jsonl"
+    assert stream(3, end="") == copy.read_bytes()
+    assert "sent" == outcome(sync(run, str(mirror)))
+    assert stream(9) == copy.read_bytes()
+
+
+def test_folder_loses_its_leftovers(run: Path, tmp_path: Path) -> None:
+    """What a killed process has left is removed where a file is written again; that of a live one stays."""
+    mirror = tmp_path / "mirror"
+    put(run, stream(3))
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    (mirror / "a").mkdir(parents=True)
+    host = folders._HOST
+    names = {number: f".events.jsonl.{host}.{number}.new" for number in (int(ended.stdout), os.getppid())}
+    for name in [*names.values(), ".events.jsonl.elsewhere.7.new"]:
+        (mirror / "a" / name).write_bytes(b"{")
+    report = sync(run, str(mirror))
+    assert ("sent", 0) == (outcome(report), report.passed_over)
+    left = {path.name for path in (mirror / "a").iterdir()}
+    assert {"events.jsonl", names[os.getppid()], ".events.jsonl.elsewhere.7.new"} == left

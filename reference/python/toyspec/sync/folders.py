@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
+import time
 from errno import ENOENT
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from toyspec.sync.targets import Readable
 
 _BLOCK_BYTES = 1 << 20
+_DAY_SECONDS = 86_400.0
+_HOST = re.sub(r"[^A-Za-z0-9-]", "-", platform.node()) or "host"
+_LEFTOVER = re.compile(r"\..+\.(?P<host>[A-Za-z0-9-]+)\.(?P<process>[0-9]+)\.new")
 _APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -34,6 +40,8 @@ class Folder:
         """See Place."""
         for directory, _, names in os.walk(_path(address)):
             for name in names:
+                if _LEFTOVER.fullmatch(name):
+                    continue
                 with contextlib.suppress(FileNotFoundError):
                     path = os.path.join(directory, name)
                     relative = os.path.relpath(path, _path(address)).replace(os.sep, "/")
@@ -74,9 +82,7 @@ class Folder:
                 _lock(descriptor, address)
                 if self.status(address).identity != known.identity:
                     raise ChangedError(address)
-                for block in span.blocks(_BLOCK_BYTES):
-                    _append(descriptor, block)
-                os.fsync(descriptor)
+                _append(descriptor, span, known.size)
             finally:
                 os.close(descriptor)
         return self.status(address)
@@ -89,9 +95,10 @@ class Folder:
         """Write a file beside the one at *address*, and give it the name at once."""
         path = _path(address)
         directory, name = os.path.split(path)
-        new = os.path.join(directory, f".{name}.{os.getpid()}.new")
+        new = os.path.join(directory, _new_name(name))
         with _reported(address):
             os.makedirs(directory, exist_ok=True)
+            _remove_leftovers(directory)
             write_new_file(SYSTEM_CALLS, new, blocks)
             try:
                 self._name(new, path, address, known)
@@ -129,10 +136,46 @@ def _lock(descriptor: int, address: str) -> None:
         raise ChangedError(address) from None
 
 
-def _append(descriptor: int, block: bytes) -> None:
-    rest = memoryview(block)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+def _append(descriptor: int, span: Span, size: int) -> None:
+    """Append *span* to a file of *size* bytes, or nothing: what a failed write has left is taken back."""
+    try:
+        for block in span.blocks(_BLOCK_BYTES):
+            rest = memoryview(block)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
+def _new_name(name: str) -> str:
+    """Return the name of a file that this process writes beside *name*."""
+    return f".{name}.{_HOST}.{os.getpid()}.new"
+
+
+def _remove_leftovers(directory: str) -> None:
+    """Remove what processes that were killed have left in *directory*; those of other machines after a day."""
+    with os.scandir(directory) as entries:
+        found = [(entry.path, _LEFTOVER.fullmatch(entry.name)) for entry in entries]
+    for path, name in found:
+        with contextlib.suppress(FileNotFoundError):
+            if name is not None and (_is_gone(name) or os.stat(path).st_mtime < time.time() - _DAY_SECONDS):
+                os.unlink(path)
+
+
+def _is_gone(name: re.Match[str]) -> bool:
+    """Return whether the process that *name* names was one of this machine, and has ended."""
+    if name["host"] != _HOST or os.name != "posix":
+        return False
+    try:
+        os.kill(int(name["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
 
 
 def _joined(path: str, size: int, span: Span | None) -> Iterator[bytes]:
