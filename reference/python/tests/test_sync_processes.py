@@ -62,6 +62,22 @@ def test_training_that_keeps_a_place_in_step(store: Store, tmp_path: Path) -> No
     assert (tmp_path / "runs" / "a" / "events.jsonl").read_bytes() == store.get(LOG)
 
 
+def test_run_says_that_its_place_was_given_up(store: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Another run at the address stays; the log of this one says that nothing more is sent, while it goes on."""
+    store.put(LOG, stream(3, run_id="other"))
+    with toyspec.start_run(tmp_path / "runs", run_id="a", sync=toyspec.Sync(TO, every=0.02)) as run:
+        deadline = time.monotonic() + 30
+        while not (notes := [each.value for each in toyspec.read(run.events_path) if each.kind == "note"]):
+            assert time.monotonic() < deadline
+            run.step(loss=1.0)
+            time.sleep(0.05)
+        run.step(loss=2.0)
+    assert ["mirror"] == [note["topic"] for note in notes]
+    assert "events.jsonl there is of another run" in notes[0]["text"]
+    assert notes[0]["text"] in capfd.readouterr().err
+    assert stream(3, run_id="other") == store.get(LOG)
+
+
 def test_place_that_is_away_costs_the_training_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

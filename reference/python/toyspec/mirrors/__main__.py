@@ -15,7 +15,8 @@ from toyspec.errors import ToyspecError
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
-from toyspec.system_calls import cause_of, say
+from toyspec.system_calls import cause_of
+from toyspec.writing.companions import give_up
 
 if TYPE_CHECKING:
     from toyspec.mirrors.mirroring import Outcome
@@ -46,7 +47,7 @@ def main() -> int:
                 f"{order.mirror.to}: {cause_of(error) if isinstance(error, OSError) else error}; nothing is mirrored"
             )
         if remark is not None:
-            say(remark)
+            give_up(remark)
         return int(remark is not None)
 
 

@@ -16,6 +16,7 @@ from toyspec.places.addresses import path_in
 from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.run_sync import RunSync, SyncSettings
 from toyspec.system_calls import say
+from toyspec.writing.companions import give_up
 from toyspec.writing.synced import SyncOrder
 
 if TYPE_CHECKING:
@@ -35,12 +36,14 @@ def main() -> int:
         address = path_in(destination_of(order.sync.to), name)
         run = RunSync(order.directory, address, target_of(address), SyncSettings(extent=order.sync.files))
     except (ToyspecError, ImportError) as error:
-        say(f"{error}; nothing of run {name} is sent")
+        give_up(f"{error}; nothing of run {name} is sent")
         return 1
     result = _follow(run, order, over)
     if result.outcome in ("same", "sent"):
         return 0
-    if result.outcome != "conflict":
+    if result.outcome == "conflict":
+        give_up(f"{address}: nothing more is sent: {'; '.join(result.facts)}")
+    else:
         parent = os.path.dirname(order.directory)
         say(f"{address}: not complete; `toyspec sync {parent} {order.sync.to}` sends what is missing")
     return 1

@@ -6,12 +6,13 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 class CompanionOrder(NamedTuple):
@@ -34,12 +35,25 @@ class Companion(Protocol):
         """Return what is started for the file *stream*, which may be empty still."""
 
 
-def begin_all(companions: Iterable[Companion], stream: str) -> list[CompanionProcess]:
-    """Start every one of *companions*; a failure of the system is reported on standard error."""
+def give_up(fact: str) -> None:
+    """Report, in a companion that ends before its run, why: on standard error, and to the run."""
+    say(fact)
+    with contextlib.suppress(OSError):
+        sys.stdout.write(f"{' '.join(fact.split())}\n")
+        sys.stdout.flush()
+
+
+def begin_all(
+    companions: Iterable[Companion], stream: str, on_giving_up: Callable[[str], None]
+) -> list[CompanionProcess]:
+    """Start every one of *companions*; a failure of the system is reported on standard error.
+
+    *on_giving_up* gets the reason of each that ends before the run does, in a thread of its own.
+    """
     begun = []
     for companion in companions:
         try:
-            begun.append(CompanionProcess(companion.order(stream)))
+            begun.append(CompanionProcess(companion.order(stream), on_giving_up))
         except OSError as error:
             say(f"{stream}: {companion} could not be started ({cause_of(error)}); the program continues")
     return begun
@@ -48,31 +62,43 @@ def begin_all(companions: Iterable[Companion], stream: str) -> list[CompanionPro
 class CompanionProcess:
     """A process that goes along with one run. Its standard input ends when the run does, or this process is gone."""
 
-    def __init__(self, order: CompanionOrder) -> None:
+    def __init__(self, order: CompanionOrder, on_giving_up: Callable[[str], None]) -> None:
         """Start the process of *order*; raise OSError where that fails."""
-        self._order = order
+        self._order, self._on_giving_up = order, on_giving_up
+        self._is_over = False
         self._owner = os.getpid()
         # In a session of its own, Ctrl-C reaches the training alone, whose end the companion still sends.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", order.module],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(order.line + b"\n")
             self._process.stdin.flush()
+        threading.Thread(target=self._wait_for_reason, name="toyspec-companion", daemon=True).start()
 
     @property
     def process_id(self) -> int:
         """Number of the process."""
         return self._process.pid
 
+    def _wait_for_reason(self) -> None:
+        assert self._process.stdout is not None
+        reason = ""
+        with self._process.stdout as output:
+            for line in output:  # until it ends
+                reason = line.decode(errors="replace").strip()
+        if not self._is_over:
+            self._on_giving_up(reason or f"process {self._process.pid} ended before the run; {self._order.late}")
+
     def finish(self) -> None:
         """Say that nothing more is written, and wait for a bounded time; then the process goes on by itself."""
         if os.getpid() != self._owner or self._process.stdin is None:
             return
+        self._is_over = True
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from msgspec import UNSET, UnsetType
 
+from toyspec.errors import ToyspecError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, members_of
 from toyspec.format.profiles import EVENTS_FILE
@@ -129,7 +130,7 @@ class RunWriter(EventMethods):
         self._stream = RunStream(path, settings=settings, silent=silent)
         self._mirrors = mirrors
         self._adopt_run_id(run_id)
-        self._companions = begin_all(mirrors, self._stream.path) if self._stream.is_open else []
+        self._companions = begin_all(mirrors, path, self._note_end_of_mirror) if self._stream.is_open else []
         self._evidence: Evidence | None = None
         self._is_kept = False
         self._ended_as: Reason = "completed"
@@ -445,7 +446,13 @@ class RunWriter(EventMethods):
 
     def _go_on_again(self) -> None:
         open_runs.keep(self)
-        self._companions = begin_all(self._mirrors, self._stream.path)
+        self._companions = begin_all(self._mirrors, self._stream.path, self._note_end_of_mirror)
+
+    def _note_end_of_mirror(self, reason: str) -> None:
+        # The run may end meanwhile; the companion has reported it on standard error, too.
+        with contextlib.suppress(ToyspecError):
+            if self.active and self.has_started:
+                self.note(reason, topic="mirror")
 
     def _leave_companions(self) -> None:
         if not self._stream.is_open:
