@@ -123,7 +123,7 @@ def test_curves_of_a_directory_start_no_other_work(tmp_path: Path, monkeypatch: 
     _put(tmp_path / "runs", "a", stream(3))
     with served([str(tmp_path / "runs")], tmp_path / "cache") as client:
         client.settled_rows()
-        monkeypatch.setattr("toyspec.view.live_runs.Catalog._check_all", lambda _: pytest.fail("checked again"))
+        monkeypatch.setattr("toyspec.view.live_runs.LiveRuns._check_all", lambda _: pytest.fail("checked again"))
         assert 3 == _last_step(client, "a")
 
 

@@ -397,7 +397,7 @@ def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: p
     with served(root, tmp_path / "cache") as client:
         first = list(client.settled_rows().values())
         curves = [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
-    monkeypatch.setattr("toyspec.view.scanning.RunFile", None)
+    monkeypatch.setattr("toyspec.view.scanning.ScannedRun", None)
     with served(root, tmp_path / "cache") as client:
         again = client.json("/api/runs")["runs"]
         assert [row | {"findings": None} for row in first] == [row | {"findings": None} for row in again]
