@@ -23,9 +23,11 @@ def runs_module() -> str:
     facts = _facts()
     columns = {each["name"]: {key: value for key, value in each.items() if key != "name"} for each in facts["columns"]}
     aliases = {alias: each["name"] for each in facts["columns"] for alias in each.get("aliases", [])}
+    titles = {each["name"]: each["title"].lower() for each in facts["columns"]}
     body = [
         "from typing import Any\n",
         table("COLUMNS", "dict[str, dict[str, Any]]", columns) + '"""What every run has, by name."""',
+        table("TITLES", "dict[str, str]", titles) + '"""What tables of text call a column."""',
         table("ALIASES", "dict[str, str]", aliases) + '"""Other names of columns."""',
         *(
             table(name.upper(), "tuple[str, ...]", tuple(facts[name])) + f'"""{meaning}"""'

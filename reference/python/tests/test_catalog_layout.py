@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,9 @@ pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
 from loopback_store import stream
 from toyspec import CatalogError, build_catalog
-from toyspec.catalog import building, layout
-from toyspec.catalog.layout import writing
+from toyspec.catalog import building, layout, tables
+from toyspec.catalog.layout import Manifest, writing
+from toyspec.generated import runs
 from toyspec.system_calls import try_lock
 
 if TYPE_CHECKING:
@@ -108,3 +110,16 @@ def test_forked_worker_does_not_hold_the_lock_of_its_builder(tmp_path: Path) -> 
     finally:
         released.set()
         worker.join()
+
+
+def test_layout_is_raised_with_what_is_in_a_catalog() -> None:
+    """Other columns or files need another LAYOUT: an older catalog would be read wrongly, not refused."""
+    content = [tables.COLUMNS, tables.NAMED, tables.VALUES, Manifest.__struct_fields__]
+    digest = sha256(repr(content).encode()).hexdigest()[:16]
+    known = {3: "92ce7bc9b9734241"}
+    assert {layout.LAYOUT: digest} == known, "raise LAYOUT in catalog/layout.py, and give its digest here"
+
+
+def test_catalog_has_every_column_of_a_run() -> None:
+    """Each column that filters and lists know is in the table of runs, under its name."""
+    assert set() == runs.COLUMNS.keys() - tables.COLUMNS.keys()

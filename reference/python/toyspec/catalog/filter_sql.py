@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.catalog.tables import name as quoted
 from toyspec.catalog.tables import text
+from toyspec.generated.runs import ALIASES, COLUMNS
 from toyspec.runs.expressions import ORDERS, Comparison, Every, Expression, Not, Words
 
 if TYPE_CHECKING:
@@ -22,30 +24,22 @@ _OWN_PROFILE = "CASE WHEN dialect IS NULL THEN profile END"
 _WORDS = f"""lower(concat_ws(chr(10), {_NAME}, path, coalesce("group", ''), state, coalesce({_OWN_PROFILE}, ''),
 coalesce(json_extract_string(dialect, '$.name'), ''), array_to_string(tags, chr(10))))"""
 _REASON = "coalesce(to_json(reason), json_extract(run_end, '/reason'), 'null'::JSON)"
-_COLUMNS = {
-    "run": "run", "path": "path", "id": "path", "name": _NAME, "run_id": "run_id", "group": '"group"', "state": "state",
-    "profile": "profile", "sealed": "sealed", "last_step": "last_step", "steps": "last_step", "seconds": "seconds",
-    "took": "seconds", "duration": "seconds", "started_at": "started_at", "started": "started_at", "bytes": "bytes",
-    "size": "bytes", "errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos",
-    "progress": "progress", "ended": "ended", "error": "error", "first_step": "first_step", "records": "records",
-}  # fmt: skip
-"""The SQL of what every run has, by the names of fields."""
 _JSON = {"reason": _REASON, "final_loss": "coalesce(said_loss::JSON, 'null'::JSON)"}
 _LISTS = frozenset(["tag", "tags"])
+_OF_CATALOGS = {"errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos"}
+
+
+def _with_aliases(columns: dict[str, str]) -> dict[str, str]:
+    return columns | {alias: columns[known] for alias, known in ALIASES.items() if known in columns}
+
+
+_COLUMNS = _OF_CATALOGS | _with_aliases(
+    {column: quoted(column) for column in COLUMNS.keys() - _JSON.keys() - _LISTS} | {"name": _NAME}
+)
+"""The SQL of what every run has, by the names of fields."""
 _NUMBERS = frozenset(
-    [
-        "last_step",
-        "steps",
-        "seconds",
-        "took",
-        "duration",
-        "bytes",
-        "size",
-        "errors",
-        "warnings",
-        "first_step",
-        "records",
-    ]
+    ["errors", "warnings"]
+    + [field for field in _COLUMNS if COLUMNS.get(ALIASES.get(field, field), {}).get("type") in ("integer", "number")]
 )
 _PARTS = {"last": ("last",), "best": ("best",), "nan": ("nan",)}
 

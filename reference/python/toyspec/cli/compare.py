@@ -20,6 +20,7 @@ from toyspec.cli.tables import Side, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.members import flat
 from toyspec.runs.series import Series, common_steps
@@ -41,7 +42,8 @@ _MOST_LISTED = 30
 _MOST_HIDDEN_NAMED = 8
 # More runs than these are rows.
 _MOST_COLUMNS = 4
-_HIDDEN_FIRST = ("took", "reason", "lowest loss", "steps")
+_TEXTS = frozenset(TITLES[name] for name in ("run", "state", "reason"))
+_HIDDEN_FIRST = (TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"])
 
 _DESCRIPTION = (
     "Compare runs: the settings that differ, the results, and a metric at the steps\n"
@@ -175,13 +177,13 @@ def _settings(runs: list[RunSummary]) -> Iterator[ComparedRow]:
 
 def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
     unset = msgspec.UNSET
-    yield ComparedRow("results", "state", [each.state for each in runs])
+    yield _fact("state", runs)
     if any(each.end for each in runs):
-        yield ComparedRow("results", "reason", [(each.end or {}).get("reason", unset) for each in runs])
-    yield ComparedRow("results", "steps", [unset if each.last_step is None else each.last_step for each in runs])
+        yield _fact("reason", runs)
+    yield _fact("last_step", runs)
     if any(each.says_final_loss for each in runs):
         yield ComparedRow(
-            "results", "final loss", [each.final_loss if each.says_final_loss else unset for each in runs]
+            "results", TITLES["final_loss"], [each.final_loss if each.says_final_loss else unset for each in runs]
         )
         lowest = [each.loss.lowest if each.loss else None for each in runs]
         yield ComparedRow("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
@@ -190,9 +192,13 @@ def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
         if any(best):
             yield ComparedRow("results", f"best {metric}", [unset if each is None else each[1] for each in best])
     if any(each.seconds is not None for each in runs):
-        yield ComparedRow(
-            "results", "took", [unset if each.seconds is None else each.seconds for each in runs], unit="seconds"
-        )
+        yield _fact("seconds", runs)
+
+
+def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
+    """Return the row of a column that every run has."""
+    cells = [msgspec.UNSET if (value := each.facts[name]) is None else value for each in runs]
+    return ComparedRow("results", TITLES[name], cells, unit="seconds" if COLUMNS[name].get("unit") == "s" else "plain")
 
 
 def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
@@ -235,7 +241,7 @@ def _print_rows(runs: list[RunSummary], rows: list[ComparedRow], terminal: Termi
     if terminal.interactive:
         hidden = fitted(table, columns(), _droppable(rows))
     kept = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
-    sides: list[Side] = ["left" if title in ("run", "state", "reason") else "right" for title in kept[0]]
+    sides: list[Side] = ["left" if title in _TEXTS else "right" for title in kept[0]]
     head, *lines = lined_up(kept, sides)
     terminal.line(terminal.styled(joined(head), "strong"))
     for line in lines:

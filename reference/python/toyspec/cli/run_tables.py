@@ -14,6 +14,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, filled, fitted, joined, lined
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
+from toyspec.generated.runs import TITLES
 from toyspec.places.addresses import is_address, path_in
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 """The states of runs, the best first, each with its style."""
 
-_TITLES = ("run", "state", "end", "steps", "final loss", "took", "started")
+_SHOWN = ("run", "state", "reason", "last_step", "final_loss", "seconds", "started_at")
+_TITLES = [TITLES[name] for name in _SHOWN]
 _SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
 # What a narrow terminal does without first.
-_HIDDEN_FIRST = ("took", "end", "started", "steps")
-_CSV_FACTS = ("state", "reason", "last_step", "final_loss", "seconds", "started_at")
+_HIDDEN_FIRST = ("seconds", "reason", "started_at", "last_step")
+_CSV_FACTS = _SHOWN[1:]
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
 
 
@@ -231,9 +233,9 @@ def _each(form: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
 
 def _droppable(more: int) -> list[int]:
     """Return the columns in the order of being hidden: the usual ones before the *more* that were asked for."""
-    usual = [_TITLES.index(title) for title in _HIDDEN_FIRST]
-    asked = range(len(_TITLES) + more - 1, len(_TITLES) - 1, -1)
-    return [*usual, *asked, _TITLES.index("final loss"), _TITLES.index("state")]
+    usual = [_SHOWN.index(name) for name in _HIDDEN_FIRST]
+    asked = range(len(_SHOWN) + more - 1, len(_SHOWN) - 1, -1)
+    return [*usual, *asked, _SHOWN.index("final_loss"), _SHOWN.index("state")]
 
 
 def common_root(roots: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from contextlib import closing
@@ -265,7 +266,7 @@ class _Export:
         rows.append(f"{stamp}\t{item.step or 0}\t{text}\n")
         if len(rows) == 1000:
             self._flush(item.name)
-        self._latest[item.name] = text if item.value is None else item.value
+        self._latest[item.name] = item.value if item.value is not None and math.isfinite(item.value) else text
         self._step = max(self._step, item.step or 0)
 
     def _flush(self, name: str) -> None:

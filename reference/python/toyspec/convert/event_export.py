@@ -73,7 +73,7 @@ class EventExport:
             self._ledger.changed(NULL, item.place, "null", "nan")
             return math.nan
         rounded = event_messages.binary32(item.value)
-        if rounded != item.value:
+        if rounded != item.value and not math.isnan(item.value):
             self._ledger.changed(BINARY32, item.place, item.value, rounded)
         return rounded
 

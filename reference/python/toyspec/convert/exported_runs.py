@@ -10,7 +10,6 @@ from toyspec.convert.losses import SUPERSEDED, drop_damage
 from toyspec.errors import SourceError
 from toyspec.format.date_times import is_date_time
 from toyspec.format.json_numbers import number
-from toyspec.generated.fields import FIELDS
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
@@ -33,7 +32,9 @@ ItemKind = Literal["setting", "fact", "measure", "note", "definition", "resume",
 
 _FRAMING = frozenset(["kind", "schema", "t", "run_id", "started_at", "phase", "step"])
 _ENDING = frozenset(["kind", "t", "ended_at", "final_step", "final_loss", "phase", "step"])
-_NO_MEASURES = frozenset(["kind", "phase", "t", "step", "epoch", "name", "extra", "values"])
+# What was null is in the numbers; the objects are looked into.
+_HELD = frozenset(["kind", "phase", "t", "step", "epoch", "name", "nonfinite", "extra", "values", "texts"])
+_OBJECTS = ("extra", "values", "texts")
 _MEASURED = frozenset(["step", "scalars", "eval", "system"])
 _ADVANCE_BYTES = 1 << 18
 _OTHER_KINDS: dict[str, ItemKind] = {"note": "note", "define": "definition", "run_resume": "resume"}
@@ -150,9 +151,7 @@ def by_record(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 def _items_of(record: Record, phase: str) -> Iterator[Item]:
     value = record.value
-    t = number(value.get("t"))
-    step = value.get("step")
-    at = (float(t) if t is not None else 0.0, step if type(step) is int and step >= 0 else None)
+    at = (float(record.time or 0.0), None if record.step is None else int(record.step))
     place = f"line {record.line}"
     if record.kind == "run_start":
         yield from _start_items(value, at, place)
@@ -161,8 +160,9 @@ def _items_of(record: Record, phase: str) -> Iterator[Item]:
             yield Item("end", name, value[name], value, *at, f"{place}: {name}")
     elif record.kind in _MEASURED:
         for name, item in measures_of(record, phase):
-            kind: ItemKind = "measure" if item is None or number(item) is not None else "record"
-            yield Item(kind, name, item, value, *at, _place(place, name, at[1]))
+            yield Item("measure", name, item, value, *at, _place(place, name, at[1]))
+        for name, item in _others_in(record):
+            yield Item("record", name, item, value, *at, _place(place, name, at[1]))
     else:
         kind = _OTHER_KINDS.get(record.kind or "", "record")
         yield Item(kind, record.kind or "", value, value, *at, f"{place}: {record.kind}")
@@ -180,26 +180,25 @@ def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str
         yield Item("fact", name, value[name], value, *at, f"{place}: {name}")
 
 
-def measures_of(record: Record, phase: str) -> Iterator[tuple[str, Any]]:
-    """Yield each number of a *record* of *phase* by its full name, and each value that should be one."""
-    kind, value = record.kind, record.value
-    if kind not in _MEASURED:
+def measures_of(record: Record, phase: str) -> Iterator[tuple[str, float | None]]:
+    """Yield each number of a *record* of *phase* by its full name; None for null, NaN where the record names it."""
+    if record.kind not in _MEASURED:
         return
     prefix = "" if phase == "train" else f"{phase}/"
-    if kind == "eval":
-        prefix += f"{value.get('name')}/"
-    elif kind == "system":
-        prefix = "system/"
-    known = FIELDS["toy/v1"][kind]
-    own = {key: value[key] for key in known if key in value and key not in _NO_MEASURES}
-    members = [own]
-    members += [part for key in ("values", "extra") if isinstance(part := value.get(key), dict)]
-    members.append({key: value[key] for key in value if key not in known})
-    for group in members:
-        for name, item in group.items():
-            yield name if prefix and name.startswith(prefix) else prefix + name, item
-    if value.get("epoch") is not None and kind == "scalars":
-        yield "epoch", value["epoch"]
+    for name, item in record.values.items():
+        yield name if prefix and name.startswith(prefix) else prefix + name, item
+    if record.epoch is not None and record.kind == "scalars":
+        yield "epoch", record.epoch
+
+
+def _others_in(record: Record) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a measured *record*, and of its objects, that are not numbers."""
+    value = record.value
+    held = {key: item for key, item in value.items() if key not in _HELD}
+    for members in (held, *(value.get(key) for key in _OBJECTS)):
+        for name, item in members.items() if isinstance(members, dict) else ():
+            if item is not None and number(item) is None:
+                yield name, item
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ FORMAT = Format(
     version="toyspec itself",
     in_place="yes",
     import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
-    export_causes=(WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(NOT_FINITE, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 
 _LONGEST = 1 << 24
@@ -164,6 +165,8 @@ def _lines(run: ExportedRun, ledger: Ledger) -> Iterator[bytes]:
         elif item.kind == "measure":
             if item.step is None:
                 ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
+            if item.value is not None and not math.isfinite(item.value):
+                ledger.changed(NOT_FINITE, item.place, item.value, "null")
             event = {"type": "scalar", "step": item.step or 0, "wall_time": run.wall(item.t), "tag": item.name}
             goal = {"minimize": goals[item.name]} if item.name in goals else {}
             yield encode({**event, "value": item.value, **goal}, profile="kaun/v1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from functools import partial
@@ -57,7 +58,7 @@ FORMAT = Format(
     version="toyspec itself",
     in_place="yes",
     import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
-    export_causes=(BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(NOT_FINITE, BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
@@ -158,7 +159,9 @@ def _entry(items: list[Item], loss: str, ledger: Ledger) -> bytes | None:
 
 
 def _binary32(item: Item, ledger: Ledger) -> float | None:
-    if item.value is None:
+    if item.value is None or not math.isfinite(item.value):
+        if item.value is not None:
+            ledger.changed(NOT_FINITE, item.place, item.value, "null")
         return None
     if abs(item.value) >= BINARY32_LIMIT:
         ledger.changed(TOO_LARGE, item.place, item.value, "null")

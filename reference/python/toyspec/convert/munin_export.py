@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.losses import NO_PLACE, Cause
+from toyspec.convert.losses import NO_PLACE, NOT_FINITE, Cause
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _event(item: Item, run: ExportedRun, ledger: Ledger) -> dict[str, Any] | Non
             ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
         if item.value is None:
             ledger.changed(NULL_UNREAD, item.place, "null", "null")
+        elif not math.isfinite(item.value):
+            # munin itself writes null.
+            ledger.changed(NOT_FINITE, item.place, item.value, "null")
         place = {"step": item.step or 0, "timestamp": run.wall(item.t)}
         return {"type": "metric", **place, "key": item.name, "value": item.value}
     if item.kind == "definition":

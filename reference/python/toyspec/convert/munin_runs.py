@@ -60,7 +60,7 @@ FORMAT = Format(
         NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
         DAMAGED,
     ),
-    export_causes=(NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=("munin lists runs by an index in its root; without an index, as in a new directory, it reads the folders.",),
 )  # fmt: skip
 

@@ -14,9 +14,10 @@ import msgspec
 from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, NOT_FINITE, SUPERSEDED, Cause
+from toyspec.convert.losses import DAMAGED, INVALID, SUPERSEDED, Cause
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
+from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,9 +41,7 @@ FORMAT = Format(
         MappingRow("`runs.run_start`, `runs.run_end` string, JSON", "the whole record; null where there is none"),
         MappingRow("`values.run_id`, `values.kind` string", "the run, and the kind of the record"),
         MappingRow("`values.t` double, `values.step` int64", "`t` and `step`; null where the record has no step"),
-        MappingRow(
-            "`values.name` string, `values.value` double", "a number by its full name; null where it was not finite"
-        ),
+        MappingRow("`values.name` string, `values.value` double", "a number by its full name"),
         MappingRow("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
     ),
     lossless="all but what a resumption superseded; each number comes back as `scalars`",
@@ -50,7 +49,7 @@ FORMAT = Format(
     export_unit="table",
     import_needs="parquet",
     export_needs="parquet",
-    import_causes=(NOT_FINITE, INVALID, DAMAGED),
+    import_causes=(INVALID, DAMAGED),
     export_causes=(BEYOND_INT64, SUPERSEDED, DAMAGED),
 )
 
@@ -252,16 +251,10 @@ def _record(row: dict[str, Any], ledger: Ledger) -> dict[str, Any] | None:
     if not isinstance(row["name"], str) or row["record"] is not None:
         ledger.drop(DAMAGED, place, row["record"])
         return None
-    values = {row["name"]: _finite(row["value"], place, ledger)}
+    values = {row["name"]: row["value"]}
     made = {"kind": "scalars", "t": row["t"], "step": row["step"], "values": values}
+    made["nonfinite"] = nonfinite("scalars", made) or None
     return {key: value for key, value in made.items() if value is not None}
-
-
-def _finite(value: float | None, place: str, ledger: Ledger) -> float | None:
-    if value is None or value - value == 0.0:
-        return value
-    ledger.changed(NOT_FINITE, place, value, "null")
-    return None
 
 
 def _rows_of(path: str, run_id: str) -> Iterator[dict[str, Any]]:

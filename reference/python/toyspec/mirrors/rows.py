@@ -10,7 +10,7 @@ from toyspec.convert.exported_runs import measures_of
 from toyspec.format.json_numbers import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from toyspec.mirrors.settings import Selecting
     from toyspec.reading.records import Record
@@ -25,7 +25,7 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 Value = float | Histogram | None
-"""A number, None for one that is not finite, or a histogram."""
+"""A number, None for null, or a histogram."""
 
 
 class Point(NamedTuple):
@@ -65,7 +65,7 @@ def row_of(points: list[Point]) -> SentRow:
 
 def mark_of(record: Record) -> SentRow | None:
     """Return the row of a record that says something about points; None for all others."""
-    value, t = record.value, number(record.value.get("t"))
+    value, t = record.value, record.time
     if record.kind == "run_resume" and type(value.get("from_step")) is int:
         return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
     if record.kind == "define" and isinstance(value.get("name"), str) and value["name"]:
@@ -75,20 +75,18 @@ def mark_of(record: Record) -> SentRow | None:
 
 def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
     """Yield every point of *record*, whose phase is *phase*, by the name that it is sent with."""
-    value, t = record.value, number(record.value.get("t"))
-    step = value.get("step")
-    at = (step if type(step) is int and step >= 0 else None, float(t or 0.0))
+    at = (None if record.step is None else int(record.step), float(record.time or 0.0))
+    found: Iterable[tuple[str, Value]]
     if record.kind == "grad":
-        found: Any = [(f"gradients/{value.get('param')}", _histogram(value))]
+        histogram = _histogram(record.value)
+        found = [] if histogram is None else [(f"gradients/{record.value.get('param')}", histogram)]
     elif record.kind == "step" and not _is_due(at[0], select.every):
         return
     else:
         found = measures_of(record, phase)
     prefix = select.prefixes.get(record.kind or "")
     for index, (name, item) in enumerate(found):
-        is_sent = isinstance(item, Histogram) or (record.kind != "grad" and (item is None or number(item) is not None))
-        if is_sent:
-            yield Point(record.line, index, _named(name, prefix, record), item, *at)
+        yield Point(record.line, index, _named(name, prefix, record), item, *at)
 
 
 def _is_due(step: int | None, every: int) -> bool:

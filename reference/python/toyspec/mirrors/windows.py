@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from toyspec.mirrors.rows import Point, SentRow, row_of
@@ -74,8 +75,8 @@ def thinned(points: list[Point], most: int) -> list[Point]:
 def _extremes(points: list[Point]) -> list[Point]:
     if len(points) <= KEPT:
         return points
-    numbers = [point for point in points if isinstance(point.value, int | float)]
-    nulls = [point for point in points if point.value is None]
+    numbers = [point for point in points if isinstance(point.value, int | float) and math.isfinite(point.value)]
+    nulls = [point for point in points if point.value is None or point.value != point.value]
     kept = [points[0], points[-1], *nulls[:1], *nulls[-1:]]
     if numbers:
         kept += [min(numbers, key=_value), max(numbers, key=_value)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 from toyspec.format.json_numbers import number
-from toyspec.generated.runs import ALIASES, COLUMNS
+from toyspec.generated.runs import ALIASES, COLUMNS, TITLES
 from toyspec.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.runs.rows import RunRow
 
@@ -30,8 +30,8 @@ PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
 OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *_COUNTS])
 """The fields that every run has; others are settings and metrics of some runs."""
 
-# What tables call a field, and other names that are tried.
-_TITLES = {"end": "reason", "status": "state", "final loss": "final_loss"}
+# What tables call a field, and another name that is tried.
+_MEANT = {title: name for name, title in TITLES.items()} | {"status": "state"}
 # A search for a name that is alike takes a second for so many.
 _MOST_ALIKE = 20_000
 
@@ -107,7 +107,7 @@ def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> Exp
     fact = f"no run has a field {shortened(name)!r}"
     if name in _COUNTS:
         return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
-    near = [_TITLES[name]] if name in _TITLES else get_close_matches(name, [*OWN_FIELDS, *known], 3, 0.51)
+    near = [_MEANT[name]] if name in _MEANT else get_close_matches(name, [*OWN_FIELDS, *known], 3, 0.51)
     meant = " or ".join(map(repr, map(shortened, near)))
     forms = "fields are facts such as 'state', settings such as 'config.lr', and metrics such as 'loss' or 'best.loss'"
     return ExpressionError(f"{fact}; {f'did you mean {meant}?' if near else forms}", at)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toyspec.escaping import shortened
+from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import sparkline
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
     *metrics* are by default the loss of each run. Text of a log is escaped, so that it is text in Markdown too.
     """
     names = list(metrics) or ["loss"]
-    head = ["run", "state", "end", "steps"]
+    head = [TITLES[name] for name in ("run", "state", "reason", "last_step")]
     for name in names:
         title = escaped(name)
         head += [title, f"best {title}", ""]

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from toyspec.escaping import shortened
+from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import sparkline
 from toyspec.runs.members import flat
 
@@ -37,11 +38,10 @@ def run_html(run: RunSummary) -> str:
 
 def _facts(run: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield what is known, as escaped title and text."""
-    for title, value in (("path", run.directory), ("started", run.started_at), ("steps", run.last_step)):
+    for name in ("path", "started_at", "last_step", "reason"):
+        value = run.facts[name]
         if value is not None:
-            yield title, _text(value)
-    if run.end is not None and isinstance(run.end.get("reason"), str):
-        yield "end", _text(run.end["reason"])
+            yield TITLES[name], _text(value)
     for part in ("model", "config"):
         members = run.start.get(part)
         if isinstance(members, dict) and members:
