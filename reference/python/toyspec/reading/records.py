@@ -204,27 +204,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
         return f"<Record line={self.line} offset={self.offset} {shown!r}>"
 
 
-class _EventRecord(Record, eq=False, gc=False):
-    """A record that was decoded into its event, an attribute that takes no call to read."""
-
-    event: Any = None
-
-    def drop_value(self) -> None:
-        self._value = None
-        self._values = None
-        del self.event
-
-    def __getattr__(self, name: str) -> Any:
-        """Return the event that was dropped."""
-        if name != "event":
-            raise AttributeError(f"a record has no attribute {name}")
-        self.event = event_of(self.raw, self.value, self.kind, self.profile)
-        return self.event
-
-
-_RECORDS = frozenset([Record, _EventRecord])
-
-
 def state_of(profile: Profile | None, last: tuple[str | None] | None, *, has_gap: bool, is_open: bool) -> State:
     """Return the state of a stream of *profile*, by the kind of its *last* record; that is None without one.
 
@@ -270,7 +249,7 @@ class RecordFeed(CutFeed):
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records that *chunk* commits, and a gap for each unreadable line, in order."""
         found = self._feed(chunk)
-        if self._target != "bare event" or _RECORDS.isdisjoint(map(type, found)):
+        if self._target != "bare event" or Record not in set(map(type, found)):
             return found
         return [item if not isinstance(item, Record) or item.event is None else item.event for item in found]
 
@@ -367,10 +346,7 @@ class RecordFeed(CutFeed):
             return list(map(Record, lines, count(number), offsets, repeat(profile), kinds, values)), odd
         events, kinds, rest = decode_events(lines, profile)
         nothing = repeat(None)
-        made = map(
-            _EventRecord, lines, count(number), offsets, repeat(profile), kinds, nothing, nothing, nothing, events
-        )
-        records: list[Record] = list(made)
+        records = list(map(Record, lines, count(number), offsets, repeat(profile), kinds, nothing, events))
         if not rest:
             return records, []
         values, kinds, odd = _values([lines[index] for index in rest], profile)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
 
+REMOTE_BYTES = 1 << 16
+"""Number of bytes that are requested of each end of an object; the first request is the whole of a small stream."""
+
 _MOST_BYTES = 1 << 17
 _WHOLE_BYTES = 1 << 20
 """Streams up to this size are read completely, so that damage between the ends is found."""
@@ -48,10 +51,7 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
     if is_address(path):
-        # Imported with the first address: start-up time counts.
-        from toyspec.runs.remote_ends import remote_ends
-
-        return _summary_of(path, remote_ends(path), dialect)
+        return _summary_of(path, _remote_ends(path), dialect)
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError:
@@ -196,6 +196,32 @@ def _read_ends(path: str, descriptor: int, size: int, whole: int) -> Ends | None
         return None
     data = _read_at(descriptor, 0, size)
     return None if data.startswith(GZIP_MAGIC) else Ends(path, data)
+
+
+def _remote_ends(address: str) -> tuple[Ends, int] | None:
+    """Return the ends of the stream at *address* and its size; None if they do not tell, as of gzip data.
+
+    None also if it cannot be read: reading all of it then says why.
+    """
+    # Imported with the first address: start-up time counts.
+    from toyspec.places.opening import place_of
+
+    try:
+        place = place_of(address)
+        head, entry = place.read_range(address, 0, REMOTE_BYTES, None)
+        if head.startswith(GZIP_MAGIC):
+            return None
+        ends = Ends(address, head)
+        if entry.size <= len(head):
+            return ends, entry.size
+        size = min(REMOTE_BYTES, entry.size - len(head))
+        tail = place.read_range(address, entry.size - size, size, entry.identity).data
+        if len(head) + size == entry.size:
+            return Ends(address, head + tail), entry.size
+    except OSError:
+        return None
+    # The end begins in a line; without a record in it, only the whole stream tells.
+    return None if not ends.head or ends.take_tail(tail) == "nothing" else (ends, entry.size)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
