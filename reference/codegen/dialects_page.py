@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from codegen import sources
 from toyspec import read
-from toyspec.convert.formats import exportable, importable, load
+from toyspec.convert.format_modules import exportable, importable, load
 
 _HEAD = """\
 ## Logs that are read in place {#dialects}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codegen.dialects_page import dialects_section
-from toyspec.convert.formats import HOMES, load
+from toyspec.convert.format_modules import HOMES, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.checker import check
 from toyspec.convert import ConversionReport, export_runs, import_runs
-from toyspec.convert.formats import HOMES, load
+from toyspec.convert.format_modules import HOMES, load
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:

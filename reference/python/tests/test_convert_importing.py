@@ -20,7 +20,7 @@ from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.cli.commands import load as command_module
 from toyspec.cli.main import main
 from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
-from toyspec.convert.formats import HOMES, load
+from toyspec.convert.format_modules import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
-from toyspec.convert.formats import load
+from toyspec.convert.format_modules import load
 from toyspec.convert.yaml_text import parsed
 from toyspec.errors import SourceError
 

@@ -18,7 +18,7 @@ from toyspec import system_calls
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.convert import export_jobs, export_runs, exportable, exported_runs, import_runs, imported_bundles
-from toyspec.convert.formats import load
+from toyspec.convert.format_modules import load
 from toyspec.distributed.threads import Threads
 from toyspec.writing import finished_streams
 

@@ -16,7 +16,7 @@ from command_line import toyspec
 from conversions import SAMPLES, samples
 from toyspec import list_runs
 from toyspec.convert import import_runs
-from toyspec.convert.formats import HOMES, load
+from toyspec.convert.format_modules import HOMES, load
 from toyspec.format.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
-from toyspec.convert.formats import exporter
+from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import Ledger
 from toyspec.convert.reports import ConversionReport

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
 from toyspec.convert.export_slices import export_in_parallel
-from toyspec.convert.formats import exporter
+from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from toyspec.convert.formats import ANY_LOG, HOMES, importer, load
+from toyspec.convert.format_modules import ANY_LOG, HOMES, importer, load
 from toyspec.convert.unreadable import damage_of
 from toyspec.errors import ToyspecError
 

@@ -1,36 +1,14 @@
-"""Describes a foreign format as data, and lists all of them."""
+"""Describes a foreign format as data, and what its module defines."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Cause, Ledger
-    from toyspec.reading.log_detection import DialectChoice
-
-HOMES = {
-    "tensorboard": "tensorboard",
-    "wandb": "wandb_files",
-    "mlflow": "mlflow_store",
-    "trackio": "trackio_store",
-    "dvclive": "dvclive_files",
-    "aim": "aim_repos",
-    "mllog": "mllog_lines",
-    "kaun": "kaun_streams",
-    "munin": "munin_runs",
-    "metrics": "metrics_streams",
-    "csv": "csv_files",
-    "json": "json_arrays",
-    "parquet": "parquet",
-}
-"""The module of each format, in the order in which a source is tried; dialects are tried after them."""
-
-ANY_LOG = "log"
-"""Stands for whichever dialect is recognized."""
 
 
 class MappingRow(NamedTuple):
@@ -108,50 +86,3 @@ class Exporter(Protocol):
 
     def export(self, runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
         """Write *runs* into *directory*, which exists and is empty."""
-
-
-def load(name: str) -> Any:
-    """Return the module of the format *name*; raise ValueError if there is none."""
-    if name not in HOMES:
-        raise ValueError(f"unknown format {name!r}; known are {', '.join(HOMES)}")
-    return import_module(f"toyspec.convert.{HOMES[name]}")
-
-
-def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
-    """Return the module that imports the format *name*; *dialect* says how logs of other programs are read."""
-    if name in HOMES and hasattr(load(name), "find_runs"):
-        return cast("Importer", load(name))
-    if name == ANY_LOG:
-        return cast("Importer", dialect_logs().DialectImporter(dialect=dialect))
-    if name in [*dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
-        return cast("Importer", dialect_logs().DialectImporter(name, dialect=dialect))
-    raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
-
-
-def exporter(name: str) -> Exporter:
-    """Return the module that exports to the format *name*."""
-    module = load(name)
-    if not hasattr(module, "export"):
-        raise ValueError(f"nothing is exported to {name}; known are {', '.join(exportable())}")
-    return cast("Exporter", module)
-
-
-def importable() -> list[str]:
-    """Return the names of the formats that can be imported, dialects last."""
-    own = [name for name in HOMES if hasattr(load(name), "find_runs")]
-    return own + [name for name in dialect_names() if name not in own]
-
-
-def dialect_names() -> list[str]:
-    """Return the names of the dialects."""
-    return list(dialect_logs().names())
-
-
-def dialect_logs() -> Any:
-    """Return the module that imports dialects; it needs this one."""
-    return import_module("toyspec.convert.dialect_logs")
-
-
-def exportable() -> list[str]:
-    """Return the names of the formats that can be exported to."""
-    return [name for name in HOMES if hasattr(load(name), "export")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.formats import importer
+from toyspec.convert.format_modules import importer
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import RunConversion
 from toyspec.convert.sources import encodable

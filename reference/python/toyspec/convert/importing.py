@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from toyspec.convert.finding import FileOwners, recognised
-from toyspec.convert.formats import ANY_LOG, dialect_logs, importer
+from toyspec.convert.format_modules import ANY_LOG, importer
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
@@ -203,7 +203,10 @@ def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: 
 
 def _other_logs(source: str, parts: FileOwners, dialect: DialectChoice) -> Iterator[ForeignRun]:
     """Yield the logs in the directory *source* that are not parts of other runs."""
-    logs = dialect_logs().DialectImporter(others=parts, dialect=dialect)
+    # Imported when used: start-up time counts.
+    from toyspec.convert.dialect_logs import DialectImporter
+
+    logs = DialectImporter(others=parts, dialect=dialect)
     return iter(logs.find_runs(source) if logs.recognise(source) else ())
 
 

@@ -204,6 +204,9 @@ class Runs(Sequence[RunSummary]):
         *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too large
         for a notebook, and StreamError for a run that cannot be read.
         """
+        # The one import of a room above, which pyproject.toml names: a method of what the user has in hand.
+        from toyspec.view.notebook import report_frame
+
         return report_frame([run.path for run in self._runs], height=height, buckets=buckets)
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -249,12 +252,6 @@ class Runs(Sequence[RunSummary]):
     def _shown(self) -> list[tuple[str, ...]]:
         rows = (run.row() for run in self._runs[:_SHOWN_RUNS])
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
-
-
-def report_frame(paths: Sequence[str], *, height: int, buckets: int) -> Any:
-    """Return the report of the runs at *paths* for a notebook; see ``toyspec.view.notebook``."""
-    # By its name: the viewer is above this room, and nothing here depends on it.
-    return import_module("toyspec.view.notebook").report_frame(paths, height=height, buckets=buckets)
 
 
 def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:
