@@ -165,7 +165,7 @@ def test_worker_destroys_nothing_of_its_parent(tmp_path: Path) -> None:
 def test_viewer_copies_no_process_with_threads(threads: int, method: str) -> None:
     """A thread that the module threading does not know of, as those of libraries, counts too."""
     program = (
-        "import _thread, sys; from toyspec.view.scanning import start_method; lock = _thread.allocate_lock()\n"
+        "import _thread, sys; from toyspec.distributed.processes import start_method; lock = _thread.allocate_lock()\n"
         "lock.acquire(); [_thread.start_new_thread(lock.acquire, ()) for _ in range(int(sys.argv[1]))]\n"
         "print(start_method())"
     )

@@ -47,6 +47,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def start_method() -> Literal["fork", "spawn"]:
+    """Return how a worker process begins: as a copy of this one only if this one is known to have one thread."""
+    try:
+        # Those that libraries made count too; the module threading does not know them.
+        threads = len(os.listdir("/proc/self/task"))
+    except OSError:  # not Linux
+        return "spawn"
+    return "fork" if threads == 1 else "spawn"
+
+
 class _Worker:
     """One process, and the pipe to it."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
-import os
 import threading
 from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toyspec.distributed.processes import Processes, cores, start_method
+from toyspec.distributed.running import Work, results_of
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
@@ -128,16 +131,6 @@ def counted(report: FileReport | None) -> dict[str, int] | None:
     return {"error": counts["error"], "warning": counts["warning"], "info": counts["info"]}
 
 
-def start_method() -> Literal["fork", "spawn"]:
-    """Return how a worker process begins: as a copy of this one only if this one is known to have one thread."""
-    try:
-        # Those that libraries made count too; the module threading does not know them.
-        threads = len(os.listdir("/proc/self/task"))
-    except OSError:  # not Linux
-        return "spawn"
-    return "fork" if threads == 1 else "spawn"
-
-
 class ScanWorkers:
     """Runs scans and checks in the background, in processes where that pays."""
 
@@ -161,9 +154,31 @@ class ScanWorkers:
                 (pool.submit(_scan_batch, batch, (self._directory, self._dialect, threads)), batch)
                 for pool, batch in shared_out
             ]
-        for future, _ in futures:
-            future.add_done_callback(lambda task: done(_result(task)))
+        for future, batch in futures:
+            future.add_done_callback(partial(self._scanned, batch, done))
         return {work.path: future for future, batch in futures for work in batch}
+
+    def _scanned(
+        self, batch: list[ScanWork], done: Callable[[Sequence[Scanned]], None], task: Future[list[Scanned]]
+    ) -> None:
+        """Give *done* what the *task* has scanned; scan *batch* again if a worker was killed meanwhile."""
+        if task.cancelled() or task.exception() is None or self._is_closed:
+            done(_result(task))
+            return
+        # The executor does not say which stream the worker was killed by, and takes no more work.
+        self.rest()
+        threading.Thread(target=self._scan_apart, args=(batch, done), name="toyspec-rescan", daemon=True).start()
+
+    def _scan_apart(self, batch: list[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> None:
+        """Scan *batch* in one process after another, so that a stream that ends its worker takes no other with it."""
+        call = partial(_scan_batch, how=(self._directory, self._dialect, 1))
+        work: Work[ScanWork, Scanned] = Work(call, lambda each: each.size, _lost)
+        found = results_of(batch, work, Processes(1, "spawn"), order="any")
+        with contextlib.closing(found):
+            for _, scanned in found:
+                if self._is_closed:
+                    return
+                done([scanned])
 
     def glance(self, works: Sequence[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> None:
         """Begin to read the ends of *works*, which are objects; *done* gets each row."""
@@ -198,10 +213,10 @@ class ScanWorkers:
 
     def _pool(self, works: Sequence[ScanWork]) -> Executor:
         if self._executor is None:
-            cores = _cores()
-            if cores > 1 and sum(work.size for work in works) > _ALONE_BYTES:
+            number = _cores()
+            if number > 1 and sum(work.size for work in works) > _ALONE_BYTES:
                 context = multiprocessing.get_context(start_method())
-                self._executor = ProcessPoolExecutor(cores, mp_context=context, initializer=_leave_interrupts)
+                self._executor = ProcessPoolExecutor(number, mp_context=context, initializer=_leave_interrupts)
             else:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="toyspec-scan")
         return self._executor
@@ -223,7 +238,7 @@ class ScanWorkers:
 
 
 def _cores() -> int:
-    return min(os.cpu_count() or 1, _MOST_WORKERS)
+    return min(cores(), _MOST_WORKERS)
 
 
 def _leave_interrupts() -> None:
@@ -237,6 +252,10 @@ def _scan_batch(batch: list[ScanWork], how: tuple[str, DialectChoice, int]) -> l
     directory, dialect, threads = how
     store = CurveStore(directory)
     return [scan_stream(work, store, dialect, threads) for work in batch]
+
+
+def _lost(work: ScanWork, reason: str) -> Scanned:
+    return Scanned(work.path, work.identity, unreadable_row(work.run, reason, work.size))
 
 
 def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
