@@ -69,13 +69,45 @@ def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd:
         else:
             shutil.rmtree(os.path.dirname(path))
         file.append(b"two %d" % number)
+        if way == "replaced":
+            break
     with pytest.raises(StreamRefusedError):
         AppendFile.reopen(path)
     file.close()
-    assert b"one\ntwo 0\ntwo 1\n" == content(path)
+    assert (b"one\ntwo 0\n" if way == "replaced" else b"one\ntwo 0\ntwo 1\n") == content(path)
     assert 1 == capfd.readouterr().err.count("written again with all 4 bytes")
     if way == "replaced":
-        assert OLD == content(f"{path}.prev") == content(f"{path}.prev-1")
+        assert OLD == content(f"{path}.prev")
+
+
+def test_a_file_that_is_replaced_twice_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two programs that replace each other's file would fill the disk: this one stops, and says why."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    for number in range(2):
+        Path(f"{path}.new").write_bytes(OLD)
+        os.replace(f"{path}.new", path)
+        if number:
+            with pytest.raises(StreamClosedError, match="replaced the file twice"):
+                file.append(b"three")
+        else:
+            file.append(b"two")
+    assert (OLD, OLD) == (content(path), content(f"{path}.prev"))
+    assert 1 == capfd.readouterr().err.count("let one program write it")
+
+
+def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: Path) -> None:
+    """Its number may be another file's by now, which gets no line."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    number = file._descriptor
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    os.dup2(other, number)
+    with pytest.raises(StreamClosedError, match="closed the file's descriptor"):
+        file.append(b"two")
+    assert (b"one\n", b"") == (content(path), (tmp_path / "other").read_bytes())
+    os.close(number)
+    os.close(other)
 
 
 def test_a_program_that_changes_its_directory_keeps_its_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

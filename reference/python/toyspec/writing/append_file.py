@@ -33,6 +33,8 @@ from toyspec.writing import opening
 from toyspec.writing.parts import bytes_in_file, copy_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toyspec.writing.sealing import StreamDigest
 
 Durability = Literal["process", "fsync"]
@@ -82,6 +84,8 @@ class AppendFile:
         """The digest of all lines, if it is kept; see ``sealing.keep_digest``."""
         self.lock = threading.RLock()
         """Held while a line is written; hold it to keep several calls together."""
+        self.on_truncation: Callable[[int], None] | None = None
+        """Called with the number of bytes that are gone, before the line after another program has cut the file."""
         self.closed_because: str | None = None
         """Why the file is closed; None while it is open."""
         self.has_said_why = False
@@ -96,6 +100,7 @@ class AppendFile:
         self._synced_at = time.monotonic()
         self._next_look = _monotonic() + options.look_seconds
         self._has_started_again = False
+        self._was_replaced = False
         self._is_synced = True
         self._pid = os.getpid()
         self._is_writing = False
@@ -229,8 +234,9 @@ class AppendFile:
             if self._in_flight or self.closed_because is not None or self._pid != os.getpid():
                 self.settle()
                 self._check_open()
-            if _monotonic() >= self._next_look:
+            if _monotonic() >= self._next_look or sync == "now":
                 self._look()
+                self._is_writing = True
             self._in_flight = data
             try:
                 written = self._write(self._descriptor, data)
@@ -293,18 +299,56 @@ class AppendFile:
 
     def _look(self) -> None:
         """Write the file again at its path if that no longer names it; else later lines would be lost."""
+        self._next_look = _monotonic() + self.options.look_seconds
         is_there = True
+        self._check_descriptor()
         with contextlib.suppress(OSError):
             is_there = is_at(self._place, self._descriptor)
-        if not is_there:
-            try:
-                self._start_again()
-            except OSError as error:
-                if error.errno not in PASSING_ERRORS:
-                    fact = "the file was deleted, moved or replaced, and could not be written there again"
-                    self._give_up(f"{fact} ({cause_of(error)})")
-                raise named(error, self.path) from None
-        self._next_look = _monotonic() + self.options.look_seconds
+        if is_there:
+            self._check_size()
+            return
+        is_replaced = os.path.lexists(self._place)
+        if is_replaced and self._was_replaced:
+            self._give_up("another program replaced the file twice; let one program write it")
+            self._check_open()
+        self._was_replaced = self._was_replaced or is_replaced
+        try:
+            self._start_again()
+        except OSError as error:
+            self._next_look = _monotonic()
+            if error.errno not in PASSING_ERRORS:
+                fact = "the file was deleted, moved or replaced, and could not be written there again"
+                self._give_up(f"{fact} ({cause_of(error)})")
+            raise named(error, self.path) from None
+
+    def _check_descriptor(self) -> None:
+        """Close the file for good if the program has closed its descriptor: the number may be another file's now.
+
+        Lines since the look before may be in that file.
+        """
+        with contextlib.suppress(OSError):
+            found = os.fstat(self._descriptor)
+            if (found.st_dev, found.st_ino) == self._opened.identity:
+                return
+        self._descriptor = -1
+        self._give_up("the program closed the file's descriptor, or opened another file with it")
+        self._check_open()
+
+    def _check_size(self) -> None:
+        """Report that another program has cut the file short, and let its owner make it readable again."""
+        size = os.fstat(self._descriptor).st_size
+        lost = self.committed - size
+        if lost <= 0:
+            return
+        before, self.committed = self.committed, size
+        try:
+            if self.on_truncation is not None:
+                self.on_truncation(lost)
+        except OSError:
+            # It is tried again before the next line.
+            self.committed, self._next_look = before, _monotonic()
+            raise
+        say(f"{self.path}: another program cut the file short while it was open; {lost} bytes are lost")
 
     def _start_again(self) -> None:
         os.makedirs(os.path.dirname(self._place), exist_ok=True)

@@ -31,10 +31,13 @@ _ATTEMPTS = 100
 class Opened:
     """An open and locked file, and what opening it changed on the disk."""
 
-    __slots__ = ("descriptor", "is_new", "moves", "path")
+    __slots__ = ("descriptor", "identity", "is_new", "moves", "path")
 
     def __init__(self, path: str, descriptor: int, *, is_new: bool) -> None:
         self.descriptor = descriptor
+        found = os.fstat(descriptor)
+        self.identity = (found.st_dev, found.st_ino)
+        """Numbers of the device and of the file."""
         self.path = path
         self.is_new = is_new
         """True if there was no file before."""

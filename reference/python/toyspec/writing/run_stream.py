@@ -28,6 +28,7 @@ from toyspec.writing.logged_values import LeftOut, Prepared, nonfinite, prepared
 from toyspec.writing.run_progress import COUNTED, RunProgress
 from toyspec.writing.step_encoding import PlacedRecord, ready_step
 from toyspec.writing.stream_scan import StreamScan
+from toyspec.writing.truncation import clear_from, remaining_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,7 @@ class RunStream:
         self.path = path
         self.settings = settings
         self._progress = RunProgress()
+        self._run_start = b""
         self._dropped = DroppedRecords(path)
         self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
@@ -92,6 +94,7 @@ class RunStream:
         try:
             self._made = make_directories(os.path.dirname(self.path))
             self._file = self._opened_in_time()
+            self._file.on_truncation = self._go_on_after_truncation
             if self.settings.seal == "at-end":
                 from toyspec.writing.sealing import keep_digest
 
@@ -229,6 +232,7 @@ class RunStream:
         """Learn the progress of an existing stream; return the end of its last record."""
         scan = StreamScan(file, profile="toy/v1")
         for record in scan:
+            self._run_start = self._run_start or record.raw
             self._progress.take(record.kind, record.value)
         self._progress.await_resume()
         return scan.committed
@@ -280,6 +284,7 @@ class RunStream:
             self._state = "open"
             try:
                 self._file = self._opened_in_time()
+                self._file.on_truncation = self._go_on_after_truncation
                 if self.settings.seal == "at-end":
                     from toyspec.writing.sealing import keep_digest
 
@@ -582,9 +587,36 @@ class RunStream:
         file.commit(record.line + b"\n", "now" if record.kind in _SYNCED_KINDS else "as-opened")
         record.take(*record.facts)
         self._pending = None
-        if record.kind == "run_start" and file.moves:
+        if record.kind == "run_start":
+            self._begin(file, record.line)
+
+    def _begin(self, file: AppendFile, run_start: bytes) -> None:
+        self._run_start = run_start
+        if file.moves:
             kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
             say(f"an earlier log was kept: {kept}")
+
+    def _go_on_after_truncation(self, lost_bytes: int) -> None:
+        """Make the stream readable again after another program has cut it: run_start first, and no joined lines.
+
+        A note counts the records that are gone.
+        """
+        file = self._file
+        assert file is not None
+        kept, end, after = remaining_lines(file, self._run_start)
+        clear_from(file, end)
+        left = after if kept else [self._run_start, *after]
+        lost = self._progress.records - kept - len(left)
+        fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"
+        now, wall = self._progress.time, utc_text(self.settings.clock.wall())
+        note = {"kind": "note", "t": now, "text": fact, "topic": "left-out", "dropped": {"record": lost}}
+        resume = {"kind": "run_resume", "t": now, "from_step": self._progress.resume_step or 0, "resumed_at": wall}
+        lines = [*left, encode(note), encode(resume)]
+        for line in lines:
+            file.commit(line + b"\n", "now")
+        self._dropped.count += lost
+        self._progress.records = kept + len(lines)
+        self._appended = file.appended
 
     def _write_note(self, file: AppendFile) -> None:
         """Write notes that count what is missing; if that fails, try after the next record."""

@@ -1,0 +1,45 @@
+"""A stream that another program cuts short while its run writes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from toyspec.writing import append_file
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.5, 0.999])
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_stream_that_is_cut_stays_readable(
+    part: float, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is gone is counted, in the log too; what is left and what follows can be read, with its steps."""
+    run = toyspec.start_run(tmp_path, run_id="a")
+    path = run.events_path
+    for step in range(1, 101):
+        run.step(loss=1.0, step=step)
+    whole = Path(path).read_bytes()
+    os.truncate(path, int(part * len(whole)))
+    for step in range(101, 101 + late):
+        run.step(loss=2.0, step=step)
+    # The next look is due now.
+    monkeypatch.setattr(append_file, "_monotonic", lambda: float("inf"))
+    run.step(loss=3.0, step=200)
+    run.run_end()
+    items = list(toyspec.read(path))
+    records = [item for item in items if isinstance(item, toyspec.Record)]
+    assert records == items
+    steps = [record["step"] for record in records if record.kind == "step"]
+    assert sorted(set(steps)) == steps
+    assert 200 == steps[-1]
+    assert "run_start" == records[0].kind
+    lost = next(record["dropped"]["record"] for record in records if record.kind == "note")
+    assert lost == run.dropped == 101 + late - len(steps)
+    found = toyspec.check(str(tmp_path))
+    assert {"records-dropped"} <= {finding.rule for finding in found.files[0].findings}
+    assert found.files[0].valid
+    assert "complete" == found.files[0].state
+    assert 1 == capfd.readouterr().err.count("cut the file short")
