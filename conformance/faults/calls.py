@@ -87,6 +87,7 @@ def short_write(case: Case) -> None:
 
 def empty_write(case: Case) -> None:
     """Writes take nothing and report no error; no call hangs, and nothing is acknowledged that is not there."""
+    case.needs("count")
     _start(case, WRITES, "retval=0:when=3+")
     case.say_all(f"open replace {case.directory}", "start", "step 1")
     case.refused("step 2")
@@ -145,6 +146,8 @@ def no_locks(case: Case, call: str, error: str) -> None:
 
 def lock_held(case: Case) -> None:
     """A lock is held by another process; the message reports it, and nothing changes."""
+    case.needs("locks")
+    case.needs("flock")
     case.make(START + STEP)
     before = case.files()
     case.run(traced("flock", case.stream, "error=EAGAIN"))
@@ -159,6 +162,8 @@ def lock_held(case: Case) -> None:
 
 def replaced_before_lock(case: Case) -> None:
     """The stream is replaced between open and lock; records go to the file that is at the path."""
+    case.needs("locks")
+    case.needs("flock")
     case.make(START + STEP)
     case.acknowledged += ["run_start", "step 1"]
     case.run(traced("flock", case.stream, "delay_enter=1500000:when=1"))

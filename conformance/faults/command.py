@@ -85,7 +85,8 @@ def _parser() -> ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=WHY",
-        help="what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, bundle",
+        help="what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, bundle, "
+        "locks (there are none), flock (there are record locks alone), count (of the bytes that a write took)",
     )
     parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
     parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")

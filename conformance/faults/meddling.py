@@ -164,6 +164,9 @@ def refused_starts(case: Case) -> None:
 
 def held(case: Case, lock: Callable[[int, int], object]) -> None:
     """Another process holds the stream with one kind of lock; every start is refused, and nothing changes."""
+    case.needs("locks")
+    if lock is fcntl.flock:
+        case.needs("flock")
     case.make(START + STEP)
     before = case.files()
     case.run()
@@ -191,6 +194,8 @@ def opened_twice(case: Case) -> None:
 
 def own_reader(case: Case) -> None:
     """The program reads the stream that it writes, and closes what it read; the locks stay."""
+    case.needs("locks")
+    case.needs("flock")
     case.make(START + STEP)
     case.acknowledged += ["run_start", "step 1"]
     case.run()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
 from typing import TYPE_CHECKING
 
-from conformance.faults.case import START
+from conformance.faults.case import START, LeftOutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +26,10 @@ def _refused(case: Case, make: Callable[[str], object]) -> None:
         opened = case.say(f"open {exist} {case.directory}")
         case.demand(not opened.is_ok or not case.say(command).is_ok, f"{exist} writes to it")
         case.say("close")
-    opened = case.say(f"append {case.stream}")
-    case.demand(not opened.is_ok or not case.say("entry 1").is_ok, "append writes to it")
+    # A writer of toy/v1 alone has shown all that it can.
+    with contextlib.suppress(LeftOutError):
+        opened = case.say(f"append {case.stream}")
+        case.demand(not opened.is_ok or not case.say("entry 1").is_ok, "append writes to it")
     case.demand(all(case.directory in text for text in case.failures), f"no path in a message: {case.failures!r:.120}")
     case.stop()
     after = sorted(os.listdir(case.directory)), stat.S_IFMT(os.lstat(case.stream).st_mode)

@@ -115,6 +115,8 @@ def run_console(example: Example, page: Path) -> None:
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every example of a page runs, after those above it, and prints what the page says."""
     monkeypatch.chdir(tmp_path)
+    # A program imports what is beside it.
+    monkeypatch.syspath_prepend(tmp_path)
     text = page.read_text(encoding="utf-8")
     with contextlib.ExitStack() as servers:
         if "s3://" in text:

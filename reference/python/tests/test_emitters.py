@@ -63,7 +63,15 @@ def test_emitter_raises_nothing(emitter: Any, tmp_path: Path, capsys: pytest.Cap
     assert not emitter.Run(tmp_path / "demo").start()
 
 
-@pytest.mark.parametrize(("language", "name"), [("python", "toyspec_emitter.py"), ("cpp", "toyspec_emitter.hpp")])
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [
+        ("cpp", "toyspec_emitter.hpp"),
+        ("java", "ToyspecEmitter.java"),
+        ("javascript", "toyspec_emitter.mjs"),
+        ("python", "toyspec_emitter.py"),
+    ],
+)
 def test_command_prints_the_emitter(language: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What `toyspec emitter` prints is the file."""
     assert 0 == main(["emitter", language])
@@ -83,19 +91,64 @@ def cpp_program(folder: Path) -> str:
     return str(program)
 
 
+def java_program(folder: Path) -> str:
+    """Return the command of the Java program, which is built in *folder*."""
+    if shutil.which("javac") is None:
+        assert "CI" not in os.environ, "no Java compiler: apt install default-jdk-headless"
+        pytest.skip("no Java compiler: apt install default-jdk-headless")
+    sources = [ROOT / "reference/emitters" / name for name in ("ToyspecEmitter.java", "conform/JavaWriter.java")]
+    subprocess.run(["javac", "-Xlint:all", "-Werror", "-d", str(folder), *map(str, sources)], check=True, timeout=300)
+    return f"java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp {folder} JavaWriter"
+
+
+def javascript_program(_: Path) -> str:
+    """Return the command of the JavaScript program."""
+    if shutil.which("node") is None:
+        assert "CI" not in os.environ, "no Node: apt install nodejs"
+        pytest.skip("no Node: apt install nodejs")
+    return f"node {ROOT / 'reference/emitters/conform/javascript_writer.mjs'}"
+
+
+def deno_program(_: Path) -> str:
+    """Return the command of the JavaScript program in Deno, which CI does not have."""
+    if shutil.which("deno") is None:
+        pytest.skip("no Deno: npm install --global deno")
+    return f"deno run --quiet --allow-all {ROOT / 'reference/emitters/conform/javascript_writer.mjs'}"
+
+
+def python_program(_: Path) -> str:
+    """Return the command of the Python program."""
+    return f"{sys.executable} {ROOT / 'reference/emitters/conform/python_writer.py'}"
+
+
+NO_EXCEPTION = "interrupt=no exception arrives inside a call"
+NO_LOCKS = "locks=JavaScript has no file locks"
+PROGRAMS = {
+    "cpp": (cpp_program, [NO_EXCEPTION]),
+    "deno": (deno_program, [NO_EXCEPTION, NO_LOCKS, "count=Deno repeats a write that takes nothing"]),
+    "java": (java_program, [NO_EXCEPTION, "flock=Java has record locks alone"]),
+    "javascript": (javascript_program, [NO_EXCEPTION, NO_LOCKS]),
+    "python": (python_program, []),
+}
+"""How each program is started, and what its language cannot do."""
+KNOWN = {"deno": "a part of a line cannot be removed"}
+"""A limit of file size ends Deno under strace before it runs the program."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["python", "cpp"])
+@pytest.mark.parametrize("language", PROGRAMS)
 def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
     """Full disks, kills, locks, failed syncs and the other faults of the table are met."""
-    own = f"{sys.executable} {ROOT / 'reference/emitters/conform/python_writer.py'}"
-    program = own if language == "python" else cpp_program(tmp_path)
-    lacks = [] if language == "python" else ["--lacks", "interrupt=no exception arrives inside a call"]
+    build, missing = PROGRAMS[language]
+    lacks = [word for reason in missing for word in ("--lacks", reason)]
     done = subprocess.run(
-        [sys.executable, "-m", "conformance.faults", "--program", program, *lacks],
+        [sys.executable, "-m", "conformance.faults", "--program", build(tmp_path), *lacks],
         check=False,
         capture_output=True,
         text=True,
         cwd=ROOT,
         timeout=600,
     )
-    assert 0 == done.returncode, done.stdout
+    failed = [line for line in done.stdout.splitlines() if line.startswith("- not ok: ")]
+    assert [] == [line for line in failed if language not in KNOWN or KNOWN[language] not in line], done.stdout
+    assert done.returncode == bool(failed), done.stdout + done.stderr

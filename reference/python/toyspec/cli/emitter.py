@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
     from toyspec.cli.parsers import Parser
 
-_FILES = {"cpp": "toyspec_emitter.hpp", "python": "toyspec_emitter.py"}
+_FILES = {
+    "cpp": "toyspec_emitter.hpp",
+    "java": "ToyspecEmitter.java",
+    "javascript": "toyspec_emitter.mjs",
+    "python": "toyspec_emitter.py",
+}
 
 
 def configure(parser: Parser) -> None:
@@ -20,7 +25,8 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Print a writer of toy/v1 that is one file without dependencies. Copy it into\n"
         "a project: it needs no installation, keeps the promises of a durable writer,\n"
-        "and raises nothing into the training."
+        "and raises nothing into the training. Each file says what its language lacks:\n"
+        "JavaScript has no locks, and Java has record locks alone."
     )
     parser.epilog = (
         "examples:\n  toyspec emitter python > toyspec_emitter.py\n  toyspec emitter cpp > toyspec_emitter.hpp"
