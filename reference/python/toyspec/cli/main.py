@@ -33,7 +33,20 @@ def run() -> int:
     except OSError:
         # The error was reported; the interpreter would try to write, and report the error, once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code == exit_codes.INTERRUPTED and "ray" in sys.modules:
+        # The cluster's library ends the process at exit, with a status and a native stack of its own.
+        os._exit(code)
     return code
+
+
+def _keep_standard_output() -> None:
+    """Keep standard output for the command: what a library's native code and processes write there goes to stderr."""
+    if sys.stdout is not sys.__stdout__:
+        return
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = open(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115 - until the end
 
 
 def _open_closed() -> None:
@@ -85,6 +98,8 @@ def _command(name: str, arguments: list[str]) -> int:
     except SystemExit:  # after --help was printed
         return exit_codes.OK
     _passed_over()
+    if getattr(options, "ray", None) is not None:
+        _keep_standard_output()
     code = load(name).run(options)
     _say_passed_over(name)
     return code
