@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
+from toyspec.findings import LineFinding
 from toyspec.format import scanner
-from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import decode, spans, validate
 from toyspec.format.scanner import Scanner, ScanStoppedError
 

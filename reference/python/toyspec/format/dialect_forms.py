@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from toyspec.findings import LineFinding
 from toyspec.format.dialect_mapping import not_finite
-from toyspec.format.line_findings import LineFinding
 from toyspec.format.line_validation import ValidatedLine, decode, validate
 from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.format.line_findings import LineFinding
+from toyspec.findings import LineFinding
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 

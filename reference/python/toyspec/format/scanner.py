@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toyspec.escaping import printable, shortened
-from toyspec.format.line_findings import LineFinding
+from toyspec.findings import LineFinding
 from toyspec.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE

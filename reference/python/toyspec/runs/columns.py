@@ -181,14 +181,3 @@ def places_in_order(values: Sequence[Any], *, is_larger_better: bool, reverse: b
     numbers.sort(key=values.__getitem__, reverse=is_larger_better != reverse)
     others.sort(key=lambda at: str(values[at]), reverse=reverse)
     return [*numbers, *others, *(at for at, value in enumerate(values) if value is None)]
-
-
-def meeting(values: Mapping[str, Sequence[Any]], filters: Sequence[Expression]) -> list[int]:
-    """Return the places of the runs whose *values*, by field, meet all *filters*, which have no words."""
-    names = dict.fromkeys(name for each in filters for name in each.fields)
-    found = []
-    for at, row in enumerate(zip(*map(values.__getitem__, names), strict=True)):
-        question = Question(dict(zip(names, row, strict=True)).__getitem__, str)
-        if all(each.holds(question) for each in filters):
-            found.append(at)
-    return found

@@ -112,11 +112,6 @@ class Expression(msgspec.Struct, frozen=True):
         """The names of the fields that are compared, each once."""
         return tuple(dict.fromkeys(each.field for each in self.comparisons))
 
-    @property
-    def has_words(self) -> bool:
-        """Whether words are looked for in the text of a run."""
-        return any(isinstance(node, Words) for node in _nodes(self.tree))
-
     def holds(self, question: Question) -> bool:
         """Return whether the run of *question* meets it."""
         return _holds(self.tree, question)

@@ -13,7 +13,7 @@ from toyspec.errors import PlaceError
 from toyspec.places.place import Entry
 from toyspec.runs.discovery import Stream, find_streams
 from toyspec.sync.destinations import destination_of, target_of
-from toyspec.sync.results import LEFT, RunResult, SyncReport
+from toyspec.sync.results import RunResult, SyncReport
 from toyspec.sync.run_sync import RunSync, SyncSettings
 
 if TYPE_CHECKING:
@@ -149,11 +149,6 @@ class Syncing:
                 others, example = others + 1, example or entry.address
         self._passed_over = (others, example)
         return found
-
-
-def is_left(report: SyncReport) -> bool:
-    """Return whether something of *report* is left to do for a person."""
-    return report.count(*LEFT) > 0
 
 
 def _above(address: str, root: str) -> Iterator[str]:

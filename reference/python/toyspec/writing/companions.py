@@ -80,11 +80,6 @@ class CompanionProcess:
             self._process.stdin.flush()
         threading.Thread(target=self._wait_for_reason, name="toyspec-companion", daemon=True).start()
 
-    @property
-    def process_id(self) -> int:
-        """Number of the process."""
-        return self._process.pid
-
     def _wait_for_reason(self) -> None:
         assert self._process.stdout is not None
         reason = ""
