@@ -41,12 +41,13 @@ def run() -> int:
 
 def _keep_standard_output() -> None:
     """Keep standard output for the command: what a library's native code and processes write there goes to stderr."""
-    if sys.stdout is not sys.__stdout__:
+    output: TextIO = sys.stdout
+    if output is not sys.__stdout__:
         return
-    sys.stdout.flush()
+    output.flush()
     own = os.dup(1)
     os.dup2(2, 1)
-    sys.stdout = open(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115 - until the end
+    sys.stdout = open(own, "w", encoding=output.encoding, errors=output.errors)  # noqa: SIM115 - until the end
 
 
 def _open_closed() -> None:
