@@ -129,7 +129,8 @@ class MlflowServer:
         found = [run for run in self.runs.values() if run["tags"]["toyspec.mirror"] in query]
         return [
             SimpleNamespace(
-                info=SimpleNamespace(run_id=run["id"], status=run["status"]), data=SimpleNamespace(tags=run["tags"])
+                info=SimpleNamespace(run_id=run["id"], status=run["status"]),
+                data=SimpleNamespace(tags=run["tags"], params=run["params"]),
             )
             for run in found
         ]
@@ -152,6 +153,9 @@ class MlflowServer:
 
     def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
         """Keep metrics and settings, as far as the next behaviour lets it."""
+        if params and self.failing[:1] == ["loses settings"]:
+            self.failing.pop(0)
+            raise ConnectionError("no answer")
         self.runs[run_id]["params"] |= dict(params)
         behaviour = self.failing.pop(0) if metrics and self.failing else "good"
         if behaviour == "refuses":
@@ -181,7 +185,9 @@ class Metric:
         self.name, self.value, self.timestamp, self.step = name, value, timestamp, step
 
 
-@pytest.mark.parametrize("failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"]])
+@pytest.mark.parametrize(
+    "failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"], ["loses settings"]]
+)
 def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
     server = MlflowServer(list(failing))

@@ -10,7 +10,7 @@ from toyspec.convert.mlflow_export import BATCH, STATUSES, allowed_name, param_t
 from toyspec.mirrors.rows import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from toyspec.mirrors.destination import MirroredRun, NumberedRow
     from toyspec.mirrors.rows import SentRow
@@ -54,8 +54,11 @@ class MlflowRun:
         found = self._client.search_runs([experiment], f"tags.`{_RUN_TAG}` = '{run.identity}'", max_results=1)
         if not found:
             self._id = self._create(run, experiment)
+            self._send_settings(run, known=())
             return 0
         self._id = found[0].info.run_id
+        # A process that made the run may have been killed before it sent all settings.
+        self._send_settings(run, known=found[0].data.params)
         if found[0].info.status != "RUNNING":
             self._client.update_run(self._id, status="RUNNING")
         return int(found[0].data.tags.get(_ROWS_TAG, 0))
@@ -98,16 +101,18 @@ class MlflowRun:
         notes = run.start.get("notes")
         if isinstance(notes, str):
             tags["mlflow.note.content"] = notes
+        start = round(run.wall(0.0) * _MILLISECONDS)
+        made = self._client.create_run(experiment, start_time=start, tags=tags, run_name=run.name)
+        return str(made.info.run_id)
+
+    def _send_settings(self, run: MirroredRun, known: Container[str]) -> None:
         params = [
             self._entities.Param(allowed_name(name), text)
             for name, value in run.settings.items()
-            if allowed_name(name) and (text := param_text(value)) is not None
+            if allowed_name(name) and allowed_name(name) not in known and (text := param_text(value)) is not None
         ]
-        start = round(run.wall(0.0) * _MILLISECONDS)
-        made = self._client.create_run(experiment, start_time=start, tags=tags, run_name=run.name)
         for at in range(0, len(params), _PARAMS):
-            self._client.log_batch(made.info.run_id, params=params[at : at + _PARAMS])
-        return str(made.info.run_id)
+            self._client.log_batch(self._id, params=params[at : at + _PARAMS])
 
     def _keys(self, row: SentRow) -> Iterator[_Key]:
         """Yield name, step, time in milliseconds and number of each value; an empty name where there is no place."""
