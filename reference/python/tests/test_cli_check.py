@@ -123,7 +123,7 @@ def test_directory_with_a_log_that_nothing_recognizes(tmp_path: Path, capsys: py
     assert f"{tmp_path}: stream-missing  no stream, and no log that is recognized; " in first
     assert first.endswith("these files may be logs: losses.csv")
     assert "--step-key" in advice
-    assert last == "1 run: without a stream · 1 error"
+    assert last == "1 run: without a stream · 1 error · 2 files of another format skipped (see -v)"
     assert main(["check", "--step-key", "a", str(tmp_path)]) == exit_codes.OK
     assert main(["check", "--step-key", "NOPE", str(tmp_path / "losses.csv")]) == exit_codes.USAGE
     assert "no record has the key NOPE; the records have: a, b" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,12 +91,52 @@ def test_any_scalars_arrive(
     found = losses(run)
     assert sum(not math.isfinite(value) for *_, value in items) == found.get("not-finite", 0)
     assert sum(step < 0 for _, step, _, _ in items) == found.get("step-unusable", 0)
-    latest, late = WALL - 1, 0
     start = math.floor(min([WALL, *(WALL + wall for wall, *_ in items[:99])]))
-    for wall, *_ in items:
-        late += WALL + wall < max(latest, start)
-        latest = max(latest, WALL + wall)
-    assert late == found.get("time-goes-backwards", 0)
+    times = [record["t"] for record in records(tmp_path / "runs" / "a")[1:]]
+    assert sorted(times) == times
+    moved = sum(t != WALL + wall - start for t, (wall, *_) in zip(times, items, strict=True))
+    assert moved == found.get("clock-jump", 0)
+
+
+@pytest.mark.parametrize(("jump", "moved", "note"), [(-500.0, 79, "back by 499 s"), (3e8, 1, "forward by 3e+08 s")])
+def test_times_after_a_clock_jumped_keep_their_distances(tmp_path: Path, jump: float, moved: int, note: str) -> None:
+    """A jump moves what follows by as much, until the clock is back; no time is flattened, and the report says it."""
+    walls = [WALL + second + (jump if second > 110 and (jump < 0 or second == 111) else 0) for second in range(190)]
+    events = [event_messages.scalar_event(wall, step, "loss", 0.5) for step, wall in enumerate(walls)]
+    event_file(tmp_path / "a", *events)
+    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
+    times = [record["t"] for record in records(tmp_path / "runs" / "a")[1:]]
+    assert [1.0] * 77 == [after - before for before, after in pairwise(times[112:])]
+    assert 190 > times[-1]
+    assert {"clock-jump": moved} == losses(run)
+    assert f"its clock went {note}: the times after that are moved by as much" in run.notes
+
+
+def test_two_processes_in_one_directory_are_two_runs(tmp_path: Path) -> None:
+    """Each has its own times, and both are of one group; a third file, which begins later, continues the first."""
+    folder = tmp_path / "logs"
+    for pid, begin in ((11, 0), (22, 5), (33, 500)):
+        events = [event_messages.scalar_event(WALL + begin + second, second, "loss", 0.5) for second in range(9)]
+        event_file(folder, *events, name=f"events.out.tfevents.{1790000000 + begin}.host.{pid}.0")
+    first, second = imported(folder, tmp_path / "runs").runs
+    assert ["logs", "logs-host.22"] == [first.run_id, second.run_id]
+    assert not first.losses
+    assert not second.losses
+    assert [18, 9] == [len(scalars(tmp_path / "runs" / run.run_id)) for run in (first, second)]
+    assert {"logs"} == {records(tmp_path / "runs" / run.run_id)[0]["group"] for run in (first, second)}
+    again = imported(folder, tmp_path / "runs").runs
+    assert ["done-before", "done-before"] == [run.status for run in again]
+
+
+def test_two_files_of_one_process_are_one_run_in_the_order_of_their_times(tmp_path: Path) -> None:
+    """A program may write train and validation with a writer each; no time of either is changed."""
+    for number, tag in enumerate(("train", "valid")):
+        events = [event_messages.scalar_event(WALL + second, second, tag, 0.5) for second in range(9)]
+        event_file(tmp_path / "a", *events, name=f"events.out.tfevents.1790000000.host.11.{number}")
+    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
+    assert not run.losses
+    expected = [(tag, step, 0.5) for step in range(9) for tag in ("train", "valid")]
+    assert expected == scalars(tmp_path / "runs" / "a")
 
 
 @given(st.data())
@@ -167,7 +208,7 @@ def test_long_zeros_are_skipped_in_linear_time(tmp_path: Path) -> None:
     file.write_bytes(data[:200] + bytes(3_000_000) + data)
     (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
     assert 10 <= len(scalars(run.target))
-    assert {"damaged": 1, "time-goes-backwards": 4} == losses(run) or 1 == losses(run)["damaged"]
+    assert {"damaged": 1, "clock-jump": 4} == losses(run) or 1 == losses(run)["damaged"]
 
 
 def test_restart_becomes_run_resume(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 import msgspec
 
 from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.engines import Walk, open_checker
+from toyspec.checker.engines import Checker, Walk, open_checker
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError
@@ -22,11 +22,12 @@ from toyspec.format.run_files import rank_of
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import is_address, path_in, public
+from toyspec.reading.foreign_files import is_other_document
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.reading.stream_files import Source, may_be_there, parts_file
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, Stream, find_streams
+from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog, Stream, find_streams
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -262,15 +263,8 @@ def _forward(on_progress: Watch, before: int, known: int, size: int) -> None:
 def _check_found(
     found: Found, on_size: Callable[[int], None] | None = None, *, options: CheckOptions, walk: Walk
 ) -> Verdict:
-    if isinstance(found, PathError):
-        return found
-    if isinstance(found, NoStream):
-        is_empty = walk == "runs" and not found.is_bundle and not found.candidates
-        return (
-            PathError(found.path, messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM)
-            if is_empty
-            else _no_stream(found, options)
-        )
+    if not isinstance(found, Stream):
+        return _without_stream(found, options, walk)
     may_skip = (walk == "runs" and found.is_below) or found.is_hinted
     try:
         if found.path == STANDARD_INPUT:
@@ -282,6 +276,17 @@ def _check_found(
         return Skipped(found.path, error.fact) if may_skip else PathError(found.path, error.fact)
     except OSError as error:
         return PathError(found.path, cause_of(error))
+
+
+def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions, walk: Walk) -> Verdict:
+    if isinstance(found, PathError):
+        return found
+    if isinstance(found, NotALog):
+        return Skipped(found.path, "no log is recognized in it; `toyspec doctor` says what it is")
+    if walk == "runs" and not found.is_bundle and not found.candidates:
+        fact = messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM
+        return PathError(found.path, fact)
+    return _no_stream(found, options)
 
 
 def _opened(path: str) -> BinaryIO:
@@ -304,19 +309,35 @@ def _check_file(
 ) -> FileReport | Skipped:
     seal = _seal_of(path, file, options)
     source = Source(file if seal is None else seal.stream, name=path)
-    checker = open_checker(path, options, source.peek(RECOGNIZED_BYTES))
+    head = source.peek(RECOGNIZED_BYTES)
+    checker = open_checker(path, options, head)
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
         checker.feed(chunk)
         if on_size:
             on_size(source.received)
         if may_skip and seal is None and checker.is_look_settled:
             break
+    is_document = _is_other_document(checker, path, head, options)
+    if is_document:
+        # The line that another program did not end says what the file is.
+        checker.feed(b"\n")
     report = checker.finish()
+    report.bytes -= is_document
     if os.path.isdir(path):
         _place_in_parts(report, file)
     # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     is_broken = seal is not None and seal.add_findings(report, options)
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
+
+
+def _is_other_document(checker: Checker, path: str, head: bytes, options: CheckOptions) -> bool:
+    """Return whether the file at *path*, which begins with *head*, is one object of another program."""
+    if options.profile or options.own_profile or len(head) == RECOGNIZED_BYTES or not is_other_document(path, head):
+        return False
+    # Imported here: few files are documents.
+    from toyspec.checker.dialect_checker import DialectChecker
+
+    return not isinstance(checker, DialectChecker)
 
 
 def _place_in_parts(report: FileReport, file: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import islice, repeat
+from operator import le
 from typing import TYPE_CHECKING, Any
 
 from toyspec.checker.collecting import Collector, Location
@@ -17,6 +18,8 @@ from toyspec.reading.records import state_of
 from toyspec.reading.rows import RowBlock, RowFeed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.checker.options import CheckOptions
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
@@ -29,7 +32,12 @@ _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
+_TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
+_METRIC_HELP = "name the keys with --metric-key and --value-key, or describe the log with `toyspec dialect new FILE`"
 _MOST_PHASES = 100
+# Threads that write at once are this far apart.
+_JUMP_SECONDS = 1.0
+_TIME_RULE = rules.WALL_TIME_GOES_BACKWARDS
 _JSON_LINES = ("lines", "prefixed")
 
 
@@ -47,6 +55,8 @@ class DialectChecker:
         self._keeps_order = read_as.dialect.steps == "increase"
         self._steps: dict[str | None, int | float] = {}
         self._numbers = NumbersAsText(read_as)
+        self._time: float | None = None
+        self._has_metric = False
         self._gaps = 0
         self._has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
         self._taken = 0
@@ -78,7 +88,19 @@ class DialectChecker:
             return False
         if b"\r" in text and not self._has_carriage_return:
             return False
-        return self._are_steps_plain(said) and self._numbers.takes(block)
+        if not (self._are_times_plain(said.times) and self._are_steps_plain(said) and self._numbers.takes(block)):
+            return False
+        self._has_metric = self._has_metric or bool(said.metrics)
+        return True
+
+    def _are_times_plain(self, times: Sequence[float] | None) -> bool:
+        """Return whether no time goes back; the last one is taken in then."""
+        if not times:
+            return True
+        if times[0] < (self._time or times[0]) or not all(map(le, times, islice(times, 1, None))):
+            return False
+        self._time = times[-1]
+        return True
 
     def _are_steps_plain(self, said: RowColumns) -> bool:
         """Return whether no step goes back; the steps are taken in then."""
@@ -127,6 +149,9 @@ class DialectChecker:
             self._collector.add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
         elif not self._feed.records and not self._gaps:
             self._collector.add(rules.STREAM_EMPTY, Location(1, 0), f"no record in {self._feed.size} bytes")
+        elif self._feed.records and not self._has_metric:
+            fact = f"no metric in {self._feed.records} record{'s' if self._feed.records != 1 else ''}"
+            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), fact, advice=_METRIC_HELP)
         last = (None,) if self._feed.records else None
         return FileReport(
             path=self._path,
@@ -153,7 +178,9 @@ class DialectChecker:
         if value is not None:
             row = self._feed.row(line, value)
             self._observe(row)
+            self._observe_time(row)
             self._observe_texts(row, line)
+            self._has_metric = self._has_metric or bool(row.values)
             if self._is_json and dict in map(type, value.values()):
                 self._observe_names(row)
 
@@ -176,6 +203,15 @@ class DialectChecker:
         self._has_carriage_return = True
         place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
         self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
+
+    def _observe_time(self, row: Row) -> None:
+        """Report a time that is earlier than the one before."""
+        if row.time is None:
+            return
+        last, self._time = self._time, row.time
+        if last is not None and last - row.time >= _JUMP_SECONDS and self._collector.wants(_TIME_RULE):
+            fact = f"the time is {last - row.time:.6g} s before that of the record before"
+            self._collector.add(_TIME_RULE, Location(row.line, row.offset), fact, advice=_TIME_HELP)
 
     def _observe_texts(self, row: Row, line: Line) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""

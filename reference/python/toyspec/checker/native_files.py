@@ -69,7 +69,9 @@ class NativeThreads:
         return item, verdict
 
     def _takes(self, found: Found) -> TypeGuard[Stream]:
-        return self._is_used and isinstance(found, Stream) and found.size > 0 and not found.is_hinted
+        is_stream = self._is_used and isinstance(found, Stream) and found.size > 0 and not found.is_hinted
+        # A document may be one object of another program.
+        return is_stream and not found.path.endswith(".json")
 
     def _waited(self, path: str) -> Verdict | None:
         """Return the next verdict, which is on the file at *path*; None if the engine leaves it to others."""

@@ -116,6 +116,9 @@ def _notes(path: str, found: Survey) -> Iterator[str]:
     if found.others:
         noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
         yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"
+    for paths in found.unknown:
+        more = f" and {counted(len(paths) - 1, 'file')} like it"
+        yield f"  {shown(paths[0])}{more} may be logs: `toyspec dialect new {_quoted(paths[0])}` describes them"
 
 
 def _one_command(path: str, found: Survey) -> str | None:
@@ -152,6 +155,7 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
                 "path": encodable(path),
                 "files": found.files,
                 "others": found.others,
+                "unknown": [[encodable(each) for each in paths] for paths in found.unknown],
                 "passed_over": [encodable(each) for each in found.passed_over],
                 "formats": [
                     msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}

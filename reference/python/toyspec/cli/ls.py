@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from argparse import ArgumentTypeError
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
@@ -42,6 +43,7 @@ ORDERS: dict[str, Callable[[RunSummary], Any]] = {
 }
 """What to sort by, beside columns; runs without a value come last."""
 
+_MOST_NAMED = 5
 _DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
     "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
@@ -157,6 +159,7 @@ def _list(options: Namespace) -> int:
         _print_json(met, columns)
     elif met:
         _print(ShownTable(RunRows(met, options.roots, columns), columns, left_out=total - len(met)), options)
+        _report_others(found)
     elif options.csv:
         ShownTable(RunRows([], options.roots, columns), columns).print_csv()
     elif len(found):
@@ -195,6 +198,17 @@ def _print(table: ShownTable, options: Namespace) -> None:
         table.print_markdown()
     else:
         table.print_text(Terminal(color=options.color))
+
+
+def _report_others(runs: Runs) -> None:
+    """Say what the list does not: logs in which no metric was found, and files that are not logs."""
+    blank = [run.path for run in runs if run.dialect is not None and not run.series]
+    if blank:
+        named = ", ".join(map(shown, blank[:_MOST_NAMED])) + (", …" if len(blank) > _MOST_NAMED else "")
+        sys.stderr.write(f"toyspec ls: no metric was found in {named}; `toyspec check` says what to do\n")
+    if runs.skipped:
+        files = "1 other file is" if runs.skipped == 1 else f"{runs.skipped} other files are"
+        sys.stderr.write(f"toyspec ls: {files} not recognized as logs; `toyspec doctor` says what is there\n")
 
 
 def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
@@ -267,10 +281,11 @@ def _filter(text: str) -> Expression:
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
     from toyspec.runs.listing import list_runs
 
-    progress = Progress("reading")
+    progress, looked = Progress("reading"), count(1)
     try:
         watch = progress.update if progress.active else None
-        return list_runs(*roots, read=extent, on_progress=watch, dialect=dialect)
+        look = (lambda: progress.show(f"{next(looked)} files searched for logs")) if progress.active else None
+        return list_runs(*roots, read=extent, on_progress=watch, on_look=look, dialect=dialect)
     finally:
         progress.erase()
 

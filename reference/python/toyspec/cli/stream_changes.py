@@ -11,7 +11,7 @@ from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.runs.discovery import NoStream
+from toyspec.runs.discovery import NoStream, NotALog
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def outcome_of(
     """Return what *change* returns, or how it failed, which is printed; *missing* is for a path without a stream."""
     if isinstance(found, PathError):
         return failed(command, found.path, found.message)
-    if isinstance(found, NoStream):
+    if isinstance(found, NoStream | NotALog):
         return failed(command, found.path, missing)
     try:
         return change(found)

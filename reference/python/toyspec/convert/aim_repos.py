@@ -19,7 +19,7 @@ from toyspec.convert.losses import (
     NOT_FINITE,
     ROUNDED,
     STEP_UNUSABLE,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
 )
@@ -51,7 +51,7 @@ FORMAT = Format(
     lossless="finite numbers with steps, times and epochs; attributes",
     version="aim 3.29.1",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, SETTING_AS_TEXT, NO_PLACE,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, SETTING_AS_TEXT, NO_PLACE,
     ),
     import_needs="aim",
     notes=(

@@ -14,14 +14,14 @@ from toyspec.convert.losses import (
     REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
     drop_damage,
 )
 from toyspec.convert.measures import as_measure
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
-from toyspec.convert.timeline import LAST_WALL, Timeline
+from toyspec.convert.timeline import Timeline
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members
 from toyspec.format.flattening import flattened
 from toyspec.format.plain_tables import UNUSABLE
@@ -43,7 +43,7 @@ PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put befo
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
 
 CAUSES = (
-    NOT_FINITE, ROUNDED, PHASE, STEP_UNUSABLE, TIME_BACKWARDS, TIME_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
+    NOT_FINITE, ROUNDED, PHASE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
     DAMAGED,
 )  # fmt: skip
 
@@ -168,7 +168,7 @@ class _Import:
             lines = self._carried(block, [times[place] for place in places])
             for place, line in zip(places, lines.split(b"\n"), strict=False):
                 made[place] = line
-        self._timeline.last = times[-1]
+        self._timeline.take(times[-1])
         return b"\n".join([*made, b""])
 
     def _is_carried(self, said: RowColumns) -> bool:
@@ -177,7 +177,7 @@ class _Import:
     def _carried(self, block: rows.RowBlock, times: list[float]) -> bytes:
         """Return the lines of *block* at *times*, settled as carried."""
         said, count = block.said, len(block.lines)
-        self._timeline.last = times[-1]
+        self._timeline.take(times[-1])
         self._ledger.items += count * len(block.table.names)
         self._ledger.carried += count * len(block.table.names)
         members: dict[str, Sequence[Any]] = {"t": times}
@@ -199,8 +199,7 @@ class _Import:
             return [timeline.last] * count
         start = timeline.start
         times = [wall - start + 0.0 for wall in walls]
-        is_usable = times[0] >= timeline.last and times == sorted(times) and walls[-1] < LAST_WALL
-        return times if is_usable else None
+        return times if timeline.follows(times) else None
 
     def _of_row(self, row: rows.Row) -> Events:
         place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"

@@ -21,7 +21,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
 )
@@ -56,7 +56,7 @@ FORMAT = Format(
     ),
     lossless="finite numbers, parameters; times, where the tables have them, at whole milliseconds",
     version="dvclive 3.49",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, REPEATED, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, REPEATED, NO_PLACE, DAMAGED),
     export_causes=(NULL, MILLISECONDS, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=("The folder does not say how the run ended.",),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
+from heapq import merge
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.event_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
@@ -15,6 +16,7 @@ from toyspec.convert.timeline import Timeline, is_wall
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.convert.event_writers import EventWriters
     from toyspec.convert.losses import Ledger
 
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
@@ -23,13 +25,16 @@ PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place
 
 _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100
+_LAST_BYTES = 1 << 18
 
 
 class EventImport:
     """Reads the files of one run, in order."""
 
-    def __init__(self, files: list[str], name: str, ledger: Ledger) -> None:
-        self._files = files
+    def __init__(self, writers: EventWriters, name: str, ledger: Ledger) -> None:
+        self._files = [file for group in writers.groups for file in group]
+        self._groups = writers.groups
+        self._folder = writers.folder
         self._name = name
         self._ledger = ledger
         self._timeline: Timeline
@@ -40,9 +45,8 @@ class EventImport:
         """Yield ``run_start``, the events in the order of the files, and ``run_end`` if the files have an ending."""
         self._timeline = Timeline(self._ledger, _first_wall(self._files))
         yield self._start()
-        for path in self._files:
-            self._place = os.path.basename(path)
-            yield from self._of_file(path)
+        for group in self._groups:
+            yield from self._of_file(group[0]) if len(group) == 1 else self._of_files(group)
         if self._reason is not None:
             yield {"kind": "run_end", "t": self._timeline.last, "reason": self._reason}
 
@@ -53,24 +57,35 @@ class EventImport:
             start["started_at"] = self._timeline.started_at
         if config:
             start["config"] = config
-        if group:
-            start["group"] = group
+        if group or self._folder:
+            start["group"] = group or self._folder
         return start
 
     def _of_file(self, path: str) -> Iterator[dict[str, Any]]:
+        self._place = os.path.basename(path)
+        for event in self._events_in(path):
+            yield from self._of_event(event)
+
+    def _of_files(self, paths: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield the records of files that one process wrote at once, in the order of their times."""
+        streams = (zip(repeat(os.path.basename(path)), self._events_in(path), strict=False) for path in paths)
+        for self._place, event in merge(*streams, key=lambda pair: pair[1].wall):
+            yield from self._of_event(event)
+
+    def _events_in(self, path: str) -> Iterator[Event]:
+        """Yield the events of the file; what cannot be read is dropped."""
+        name = os.path.basename(path)
         with open(path, "rb") as file:
             for block in read_blocks(file):
                 if isinstance(block, Damage):
                     self._ledger.items += 1
-                    self._ledger.drop(
-                        DAMAGED, f"{self._place}: byte {block.offset}", f"{block.length} bytes: {block.fact}"
-                    )
+                    self._ledger.drop(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
                     self._ledger.advance(block.length)
                 else:
-                    yield from self._of_block(block)
+                    yield from self._events_of_block(block, name)
                     self._ledger.advance(len(block.data))
 
-    def _of_block(self, block: EventBlock) -> Iterator[dict[str, Any]]:
+    def _events_of_block(self, block: EventBlock, name: str) -> Iterator[Event]:
         payloads = block.payloads()
         bad = set(check(block, payloads))
         for index, payload in enumerate(payloads):
@@ -78,10 +93,10 @@ class EventImport:
             if event is None:
                 fact = "the check sum is wrong" if index in bad else "it is not an event"
                 self._ledger.items += 1
-                place = f"{self._place}: byte {block.offset + block.starts[index]}"
+                place = f"{name}: byte {block.offset + block.starts[index]}"
                 self._ledger.drop(DAMAGED, place, f"{len(payload)} bytes: {fact}")
             else:
-                yield from self._of_event(event)
+                yield event
 
     def _of_event(self, event: Event) -> Iterator[dict[str, Any]]:
         ledger = self._ledger
@@ -153,7 +168,7 @@ def _decoded(payload: bytes) -> Event | None:
         return None
 
 
-def _events_of(path: str) -> Iterator[Event]:
+def events_of(path: str) -> Iterator[Event]:
     """Yield the events of the file that can be read."""
     with open(path, "rb") as file:
         for block in read_blocks(file):
@@ -166,11 +181,29 @@ def _events_of(path: str) -> Iterator[Event]:
 
 def _first_wall(files: list[str]) -> float | None:
     """Return the earliest time at the start of the first file that has one; other files are later."""
-    for path in files:
-        walls = [event.wall for event in islice(_events_of(path), _FIRST_EVENTS) if is_wall(event.wall) and event.wall]
-        if walls:
-            return min(walls)
-    return None
+    return next((wall for wall in map(first_wall, files) if wall is not None), None)
+
+
+def first_wall(path: str) -> float | None:
+    """Return the earliest time at the start of the file *path*; None without one."""
+    walls = (event.wall for event in islice(events_of(path), _FIRST_EVENTS))
+    return min((wall for wall in walls if is_wall(wall) and wall), default=None)
+
+
+def first_value_wall(path: str) -> float | None:
+    """Return the time of the first value in the file *path*; that of its start without one."""
+    walls = (event.wall for event in events_of(path) if event.values and is_wall(event.wall))
+    found = next(walls, None)
+    return first_wall(path) if found is None else found
+
+
+def last_wall(path: str) -> float | None:
+    """Return the latest time at the end of the file *path*; None without one."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
+        blocks = [block for block in read_blocks(file) if isinstance(block, EventBlock)]
+    decoded = (_decoded(payload) for block in blocks[-1:] for payload in block.payloads()[-_FIRST_EVENTS:])
+    return max((event.wall for event in decoded if event is not None and is_wall(event.wall)), default=None)
 
 
 def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:
@@ -180,7 +213,7 @@ def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:
     for path in files:
         if not _holds(path, HPARAMS_START_TAG.encode()):
             continue
-        for event in _events_of(path):
+        for event in events_of(path):
             for value in event.values:
                 if value.kind == "hparams":
                     config |= value.value

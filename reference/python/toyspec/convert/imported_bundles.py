@@ -38,6 +38,11 @@ _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
 _LONGEST_NAME = 120
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 _POLL_SECONDS = 0.05
+_WITHOUT_METRICS = frozenset(
+    ["run_start", "run_end", "run_resume", "note", "define", "sample", "media", "artifact", "reference"]
+)
+_MEASURED = re.compile(rb'"kind":"(?:scalars|step|eval|system)"')
+_UNEXPLAINED = "the source says that the run failed, and not why"
 
 
 class ImportOptions(NamedTuple):
@@ -196,15 +201,19 @@ class _Import:
             ledger.note(f"another run is named {wanted}, so this one is {run_id}")
         yield {**start, "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start
+        has_metric = False
         for event in events:
             last = event
-            yield event
-        if isinstance(last, dict) and last["kind"] == "run_end":
+            has_metric = has_metric or _is_measured(event)
+            yield _explained(event)
+        if not has_metric:
+            ledger.note("no metric was found in it")
+        if _kind_of(last) == "run_end":
             return
         if self._options.ended is None:
             ledger.note("the source does not say how the run ended, so it has no run_end")
         else:
-            yield {"kind": "run_end", "t": _time_of(last), "reason": self._options.ended}
+            yield _explained({"kind": "run_end", "t": _time_of(last), "reason": self._options.ended})
 
 
 def safe_run_id(name: str) -> str:
@@ -216,9 +225,31 @@ def safe_run_id(name: str) -> str:
         return f"run-{cleaned}" if cleaned else "run"
 
 
+def _last_of(event: dict[str, Any] | bytes) -> dict[str, Any]:
+    found: dict[str, Any] = event if isinstance(event, dict) else msgspec.json.decode(event.splitlines()[-1])
+    return found
+
+
 def _time_of(event: dict[str, Any] | bytes) -> float:
-    value = event if isinstance(event, dict) else msgspec.json.decode(event.splitlines()[-1])
-    return float(value["t"])
+    return float(_last_of(event)["t"])
+
+
+def _kind_of(event: dict[str, Any] | bytes) -> Any:
+    return _last_of(event).get("kind")
+
+
+def _is_measured(event: dict[str, Any] | bytes) -> bool:
+    """Return whether *event*, or one of the lines in it, has metrics."""
+    if isinstance(event, dict):
+        return event.get("kind") not in _WITHOUT_METRICS
+    return _MEASURED.search(event) is not None
+
+
+def _explained(event: dict[str, Any] | bytes) -> dict[str, Any] | bytes:
+    """Return *event*; a run_end of a run that failed says in words what is not known."""
+    if isinstance(event, bytes) or event.get("kind") != "run_end" or event.get("reason") != "errored":
+        return event
+    return {**event, "error": event.get("error", _UNEXPLAINED)}
 
 
 def _earlier(directory: str) -> RunConversion | None:

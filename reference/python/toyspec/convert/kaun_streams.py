@@ -17,7 +17,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
 )
@@ -50,7 +50,7 @@ FORMAT = Format(
     lossless="scalars, settings, tags",
     version="toyspec itself",
     in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
     export_causes=(NOT_FINITE, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 

@@ -31,9 +31,7 @@ class Cause(NamedTuple):
 
 NOT_FINITE = Cause("not-finite", "changed", "NaN and infinities are written as null")
 NULL = Cause("null", "changed", "null is written as NaN: the original may have been NaN or an infinity")
-TIME_BACKWARDS = Cause(
-    "time-goes-backwards", "changed", "the time is earlier than the one before, which is used instead"
-)
+TIME_JUMPS = Cause("clock-jump", "changed", "the clock went back, or forward by a year: the time is moved by as much")
 TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1970 to 9999; the one before is used")
 STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")

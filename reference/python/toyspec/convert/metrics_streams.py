@@ -18,7 +18,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
     Ledger,
@@ -57,7 +57,7 @@ FORMAT = Format(
     lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
     version="toyspec itself",
     in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
     export_causes=(NOT_FINITE, BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 

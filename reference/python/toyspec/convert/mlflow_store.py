@@ -16,7 +16,7 @@ from toyspec.convert.losses import (
     NULL,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
 )
 from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, REASON, WITHOUT_STEP, write_runs
@@ -53,7 +53,7 @@ FORMAT = Format(
     export_unit="all",
     export_needs="mlflow",
     import_causes=(
-        NOT_FINITE, CLAMPED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, NO_PLACE, DAMAGED,
+        NOT_FINITE, CLAMPED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, NO_PLACE, DAMAGED,
     ),
     export_causes=(NULL, MILLISECONDS, AS_TEXT, NAME, REASON, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=(

@@ -16,7 +16,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
 )
@@ -57,7 +57,7 @@ FORMAT = Format(
     version="toyspec itself; made after the sources of munin, July 2026",
     in_place="yes",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
         DAMAGED,
     ),
     export_causes=(NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, SUPERSEDED, NO_PLACE, DAMAGED),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert import event_messages, event_records
 from toyspec.convert.event_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
 from toyspec.convert.event_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
+from toyspec.convert.event_writers import EventWriters, writers_of
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     BINARY32,
@@ -17,7 +18,7 @@ from toyspec.convert.losses import (
     NOT_FINITE,
     NULL,
     STEP_UNUSABLE,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 FORMAT = Format(
     name="tensorboard",
     title="TensorBoard event files",
-    files="each directory with files `*tfevents*` is a run; they are read in the order of their names",
+    files="each directory with files `*tfevents*` is a run; they are read in the order of their times",
     item="values",
     mapping=(
         MappingRow(
@@ -47,7 +48,7 @@ FORMAT = Format(
     ),
     import_causes=(
         NOT_FINITE,
-        TIME_BACKWARDS,
+        TIME_JUMPS,
         TIME_UNUSABLE,
         STEP_UNUSABLE,
         NOT_UTF8,
@@ -58,6 +59,8 @@ FORMAT = Format(
     ),
     export_causes=(BINARY32, NULL, WITHOUT_STEP, NOT_A_PARAMETER, REASON, NO_PLACE, DAMAGED),
     notes=(
+        "A file that begins after another one has ended continues its run.",
+        "Processes that wrote in one directory at the same time are runs of their own, in one group.",
         "TensorBoard stores binary32: an import gives exactly that number, an export rounds to it.",
         "A flipped byte costs one value, and the report names its place; TensorBoard itself stops there.",
         "Event files do not say how a run ended, unless it has hyperparameters: `--ended` adds a `run_end`.",
@@ -88,29 +91,35 @@ def _is_event_file(path: str) -> bool:
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the run of the event file *path*, or one for each directory with event files at *path* and below."""
     if not os.path.isdir(path):
-        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, [path])
+        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, EventWriters([[path]]))
         return
     found = False
     for directory, files in files_below(path, _is_named_so):
         found = True
-        yield _run(name_below(path, directory), directory, files)
+        name = name_below(path, directory)
+        yield from (_run(name, directory, writers) for writers in writers_of(files, name))
     if not found:
         raise SourceError(path, "no event files (*tfevents*) in the directory or below")
 
 
-def _run(name: str, source: str, files: list[str]) -> ForeignRun:
+def _run(name: str, source: str, writers: EventWriters) -> ForeignRun:
+    files = [file for group in writers.groups for file in group]
+    name = f"{name}-{writers.process}" if writers.process else name
     return ForeignRun(
         name=name,
-        source=source,
+        source=files[0] if writers.process else source,
         identity=identity_of(files),
         size=size_of(files),
-        events=partial(_events, files, name),
+        events=partial(_events, writers, name),
         parts=tuple(files),
     )
 
 
-def _events(files: list[str], name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    yield from EventImport(files, name, ledger).events()
+def _events(writers: EventWriters, name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    if writers.folder:
+        ledger.note("several processes wrote in its directory at the same time; each is a run of its own, in one group")
+    yield from EventImport(writers, name, ledger).events()
+    files = [file for group in writers.groups for file in group]
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
     heads = (head_of(file, event_records.HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.

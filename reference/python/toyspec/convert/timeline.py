@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
+from operator import le
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.losses import TIME_BACKWARDS, TIME_UNUSABLE
+from toyspec.convert.losses import TIME_JUMPS, TIME_UNUSABLE
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.convert.losses import Ledger
 
 LAST_WALL = 253_402_300_800.0
@@ -20,10 +24,20 @@ def is_wall(seconds: Any) -> bool:
     return isinstance(seconds, int | float) and 0.0 <= seconds < LAST_WALL
 
 
+# Threads that write at once are this far apart; more is another clock.
+_JUMP_SECONDS = 1.0
+# A year: no run waits so long, but a clock that was not set yet may be off by decades.
+_LONGEST_PAUSE_SECONDS = 365 * 86400.0
+# Programs that write together, and threads, go back and forth between so many clocks.
+_MOST_SHIFTS = 4
+
+
 class Timeline:
     """The times of one run, in seconds since its start.
 
-    The start is a whole second, so that start plus ``t`` gives back exactly the time that the source had.
+    The start is a whole second, so that start plus ``t`` gives back exactly the time that the source had. Where the
+    clock went back, or forward by a year or more, what follows is moved by as much, until the clock is there again: the
+    time between two values is kept.
     """
 
     def __init__(self, ledger: Ledger, start: float | None) -> None:
@@ -32,6 +46,8 @@ class Timeline:
         self.start = float(math.floor(start)) if start is not None and is_wall(start) else None
         self.last = 0.0
         """The last ``t``."""
+        self._shifts: list[float] = []
+        self._is_running = False
 
     @property
     def started_at(self) -> str | None:
@@ -39,16 +55,46 @@ class Timeline:
         return None if self.start is None else utc_text(self.start)
 
     def t(self, wall: float | None, place: str) -> float:
-        """Return ``t`` at *wall*, seconds since the Unix epoch; the last one, with an entry, where that is impossible.
+        """Return ``t`` at *wall*, seconds since the Unix epoch; another one, with an entry, where the clock jumped.
 
         None means that the source has no time here.
         """
         if wall is None or self.start is None:
             return self.last
         t = wall - self.start
-        if t >= self.last and wall < LAST_WALL:
+        if t >= self.last and wall < LAST_WALL and not self._is_jump(t):
             self.last = t + 0.0
+        elif is_wall(wall):
+            self.last = self._moved(t)
+            self._ledger.changed(TIME_JUMPS, place, wall, self.start + self.last)
         else:
-            cause = TIME_BACKWARDS if is_wall(wall) else TIME_UNUSABLE
-            self._ledger.changed(cause, place, wall, self.start + self.last)
+            self._ledger.changed(TIME_UNUSABLE, place, wall, self.start + self.last)
+        self._is_running = True
+        return self.last
+
+    def follows(self, times: Sequence[float]) -> bool:
+        """Return whether *times*, in seconds since the start, can be taken as they are."""
+        last = times[-1]
+        is_near = last - (self.last if self._is_running else times[0]) < _LONGEST_PAUSE_SECONDS
+        is_usable = is_near and times[0] >= self.last and self.start is not None and last + self.start < LAST_WALL
+        return is_usable and all(map(le, times, islice(times, 1, None)))
+
+    def take(self, last: float) -> None:
+        """Go on from the time *last*."""
+        self.last, self._is_running = last, True
+
+    def _is_jump(self, t: float) -> bool:
+        """Return whether *t* is so much later than the last time that the clock was set."""
+        return self._is_running and t - self.last >= _LONGEST_PAUSE_SECONDS
+
+    def _moved(self, t: float) -> float:
+        """Return the time, the last one or later, to which *t* is moved: as others were moved before, if possible."""
+        known = [t + shift for shift in self._shifts if t + shift >= self.last and not self._is_jump(t + shift)]
+        if known:
+            return min(known)
+        self._shifts = [*self._shifts, self.last - t][-_MOST_SHIFTS:]
+        gap = t - self.last
+        if abs(gap) >= _JUMP_SECONDS:
+            way = "forward" if gap > 0 else "back"
+            self._ledger.note(f"its clock went {way} by {abs(gap):.6g} s: the times after that are moved by as much")
         return self.last

@@ -22,7 +22,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
 )
@@ -60,7 +60,7 @@ FORMAT = Format(
     export_unit="all",
     export_needs="trackio",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_BACKWARDS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
         DAMAGED,
     ),
     export_causes=(NULL, CLOCK, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),

@@ -17,7 +17,7 @@ from toyspec.convert.losses import (
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
-    TIME_BACKWARDS,
+    TIME_JUMPS,
     TIME_UNUSABLE,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
@@ -70,7 +70,7 @@ FORMAT = Format(
     import_causes=(
         NOT_FINITE,
         ROUNDED,
-        TIME_BACKWARDS,
+        TIME_JUMPS,
         TIME_UNUSABLE,
         STEP_UNUSABLE,
         TEXT_AS_NOTE,

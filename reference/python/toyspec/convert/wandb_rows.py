@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.scalar_lines import lines_of_records
-from toyspec.convert.timeline import LAST_WALL
 from toyspec.format.plain_tables import UNUSABLE
 
 if TYPE_CHECKING:
@@ -89,7 +88,8 @@ class WandbRows:
         integers = [each for column in columns.values() for each in column if type(each) is int]
         if integers and max(map(abs, integers)) > _LARGEST_EXACT:
             return None
-        self._timeline.last, self.last_step = times[-1], steps[-1]
+        self._timeline.take(times[-1])
+        self.last_step = steps[-1]
         self._ledger.items += len(columns) * len(steps)
         self._ledger.carried += len(columns) * len(steps)
         values: dict[str, Sequence[float]] = {name: list(map(float, column)) for name, column in columns.items()}
@@ -114,5 +114,4 @@ class WandbRows:
             return [timeline.last] * len(self._rows)
         start = timeline.start
         times = [wall - start + 0.0 for wall in walls]
-        is_usable = times[0] >= timeline.last and times == sorted(times) and max(walls) < LAST_WALL
-        return times if is_usable else None
+        return times if timeline.follows(times) else None

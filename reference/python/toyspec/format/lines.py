@@ -6,6 +6,7 @@ counted and not kept, so memory is bounded by the limit for any input.
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate, count
 from operator import add
 from typing import TYPE_CHECKING
@@ -203,6 +204,10 @@ def offsets_of(lines: Sequence[bytes], first: int) -> Iterator[int]:
 
 def _all_nul(data: bytes | bytearray) -> bool:
     return data.count(0) == len(data)
+
+
+OBJECT = re.compile(rb"\{\s*[\"}]")
+"""What a line has that holds a JSON object."""
 
 
 def first_lines(head: bytes) -> Iterator[Line]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import UnknownFormatError
 from toyspec.format.known_formats import look_of
+from toyspec.format.line_validation import decode
+from toyspec.format.profiles import detect_profile
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import open_source
@@ -33,3 +35,14 @@ def look_at(path: str) -> Look:
     with read(path, mode="salvage", dialect=None) as reading:
         first = next(reading, None)
     return look_of(head, None if first is None else list(first.value), is_all=len(head) <= HEAD_BYTES)
+
+
+def is_other_document(path: str, data: bytes) -> bool:
+    """Return whether *data*, the bytes of the file *path*, are one object without an LF that follows no profile.
+
+    A stream whose first record was cut off is no object; one whose LF alone is missing says its profile.
+    """
+    if not path.endswith(".json") or b"\n" in data:
+        return False
+    value = decode(data)
+    return value is not None and detect_profile(value) is None

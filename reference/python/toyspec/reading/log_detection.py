@@ -11,7 +11,7 @@ import msgspec
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable, shortened
 from toyspec.format.line_validation import decode
-from toyspec.format.lines import first_lines
+from toyspec.format.lines import OBJECT
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
 from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.stream_files import GZIP_MAGIC, parts_status, unpacked_head
@@ -217,21 +217,21 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
     """
 
     choice: DialectChoice
+    on_look: Callable[[], object] | None = None
+    """Is called for each file that is looked at."""
 
     def has_log(self, path: str, version: str) -> bool:
         """Return whether the file *path* is a log; True for one with a usual name that cannot be read.
 
         *version* changes with the file, which is read once for each.
         """
-        name = os.path.basename(path)
-        if name.endswith(NOT_LOGS) or _SIDE_FILE.search(name) or _is_elsewhere(path):
+        if not may_be_log(path):
             return False
-        # Pages of manuals are compressed too, and to unpack them takes long.
-        if name.endswith(".gz") and not name.removesuffix(".gz").endswith(_PACKED_LOGS):
-            return False
+        if self.on_look is not None:
+            self.on_look()
         known = _KNOWN_LOGS.get((path, version, self.choice.marks))
         if known is None:
-            known = self._has_log(path, name)
+            known = self._has_log(path, os.path.basename(path))
             if version:
                 if len(_KNOWN_LOGS) > _MOST_KNOWN:
                     _KNOWN_LOGS.clear()
@@ -239,11 +239,15 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
         return known
 
     def _has_log(self, path: str, name: str) -> bool:
-        from toyspec.format.recognition import file_fits, has_step_word
+        from toyspec.format.recognition import file_fits, has_step_word, is_binary
 
         try:
             with open(path, "rb") as file:
-                head = file.read(HEAD_BYTES)
+                head = file.read(_FIRST_BYTES)
+                # Most files of other programs are not text.
+                if is_binary(head):
+                    return False
+                head += file.read(HEAD_BYTES - len(head))
             if head.startswith(GZIP_MAGIC):
                 head = unpacked_head(path, HEAD_BYTES)[0]
             if self.choice.profile_of(head, path) is not None:
@@ -256,6 +260,7 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
             return file_fits(name, self)
 
 
+_FIRST_BYTES = 1 << 12
 _KNOWN_LOGS: dict[tuple[str, str, object], bool] = {}
 _MOST_KNOWN = 100_000
 # Files that quote the output of programs, or have none.
@@ -278,6 +283,25 @@ NOT_LOGS = (
     ),
     *(".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".rs", ".js", ".mjs", ".ts", ".tsx", ".go", ".java", ".rb", ".map"),
     *(".pyc", ".so", ".a", ".o", ".dll", ".dylib", ".exe", ".whl", ".zip", ".tar", ".tgz", ".xz", ".bz2", ".zst"),
+    *(
+        ".pl",
+        ".pm",
+        ".pod",
+        ".lua",
+        ".php",
+        ".awk",
+        ".el",
+        ".vim",
+        ".tcl",
+        ".r",
+        ".jl",
+        ".swift",
+        ".kt",
+        ".scala",
+        ".sql",
+    ),
+    *(".cmake", ".m4", ".am", ".ac", ".in", ".pc", ".conf", ".cfg", ".ini", ".mo", ".po", ".pot", ".jar", ".class"),
+    *(".crt", ".pem", ".ps", ".afm", ".pfb", ".otf", ".xsl", ".dtd", ".rng", ".xsd", ".pom", ".desktop", ".service"),
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".wav", ".mp3", ".pdf", ".ttf", ".woff", ".woff2"),
     *(".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".h5", ".onnx", ".gguf", ".arrow"),
     *(".parquet", ".db", ".sqlite", ".wandb"),
@@ -289,22 +313,33 @@ _SIDE_FILE = re.compile(r"\.(?:prev|torn-\d+)(?:-\d+)?$", re.ASCII)
 _HOMES_OF_OTHERS = frozenset(["wandb", "mlruns", "dvclive", ".aim"])
 
 
+def may_be_log(path: str) -> bool:
+    """Return whether the file *path* may be a log of another program, by its name and those of its directories."""
+    name = os.path.basename(path)
+    if name.endswith(NOT_LOGS) or _SIDE_FILE.search(name) or _is_elsewhere(path):
+        return False
+    # Pages of manuals are compressed too, and to unpack them takes long.
+    return not name.endswith(".gz") or name.removesuffix(".gz").endswith(_PACKED_LOGS)
+
+
 def _is_elsewhere(path: str) -> bool:
     return not _HOMES_OF_OTHERS.isdisjoint(os.path.dirname(path).split(os.sep))
 
 
 def first_object(head: bytes) -> dict[str, Any] | None:
     """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
-    if b"{" not in head:
-        return None
-    for line in first_lines(head):
-        if not line.data or b"{" not in line.data:
-            continue
-        value = decode(line.data)
-        if value is None and line.data.lstrip()[:1] == b"{":
-            value = _lenient(line.data)
+    committed = head.rfind(b"\n")
+    # Programs in many languages have braces, few have one before a quote.
+    found = OBJECT.search(head, 0, max(0, committed))
+    while found is not None:
+        end = head.find(b"\n", found.start())
+        line = head[head.rfind(b"\n", 0, found.start()) + 1 : end]
+        value = decode(line)
+        if value is None and line.lstrip()[:1] == b"{":
+            value = _lenient(line)
         if value is not None:
             return value
+        found = OBJECT.search(head, end, committed)
     return None
 
 

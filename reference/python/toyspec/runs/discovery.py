@@ -15,7 +15,7 @@ from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import is_address, public
-from toyspec.reading.log_detection import LogNames
+from toyspec.reading.log_detection import LogNames, may_be_log
 from toyspec.reading.stream_files import parts_status
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import cause_of
@@ -30,7 +30,8 @@ _EVERY = ("*",)
 _MOST_CANDIDATES = 5
 _NUMBERED_BYTES = 4096
 _NUMBERS = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w)", re.ASCII)
-_MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".out", ".err", ".dat")
+MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".out", ".err", ".dat")
+"""Ends of the names of text that may be a log."""
 _PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
 ENVIRONMENT = "pyvenv.cfg"
 """The file by which a virtual environment of Python is known."""
@@ -78,6 +79,12 @@ class NoStream(msgspec.Struct, frozen=True):
     """Some of the files in it that may be logs, though no dialect fits."""
 
 
+class NotALog(msgspec.Struct, frozen=True):
+    """A file in a directory that was searched, which has the name of text and is not a log that is recognized."""
+
+    path: str
+
+
 class Listed(NamedTuple):
     """A file or a directory in a directory."""
 
@@ -102,14 +109,15 @@ class Listing(NamedTuple):
     folders: list[Listed]
 
 
-Found = Stream | NoStream | PathError
+Found = Stream | NoStream | NotALog | PathError
 
 
 def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     """Yield the stream at *path*, or every stream in the directory and below it, in the order of their names.
 
     *hints* are patterns of file names of other programs' logs; such a file is found in directories without a stream. Of
-    directories ``checkpoint-<step>`` next to each other only the one with the largest step is searched for them.
+    directories ``checkpoint-<step>`` next to each other only the one with the largest step is searched for them. Where
+    *hints* are LogNames, content decides, and text that is not a log is yielded too, to be counted.
 
     A directory that cannot be listed is a PathError and does not stop the rest. Symbolic links to
     directories are followed only where they are named; below a directory only regular files are streams.
@@ -136,6 +144,8 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     candidates: list[str] = []
     for found in _walked(path, _EVERY if isinstance(hints, LogNames) else hints):
         if isinstance(hints, LogNames) and not _is_taken(found, hints, candidates):
+            if isinstance(found, Stream) and _may_be_counted(found):
+                yield NotALog(found.path)
             continue
         anything = True
         yield found
@@ -153,9 +163,13 @@ def _is_taken(found: Stream | PathError, names: LogNames, candidates: list[str])
         return True
     if found.size and names.has_log(found.path, found.version):
         return True
-    if len(candidates) < _MOST_CANDIDATES and found.path.endswith(_MAY_BE_LOGS) and _has_numbers(found.path):
+    if len(candidates) < _MOST_CANDIDATES and found.path.endswith(MAY_BE_LOGS) and _has_numbers(found.path):
         candidates.append(found.path)
     return False
+
+
+def _may_be_counted(found: Stream) -> bool:
+    return found.size > 0 and found.path.endswith(MAY_BE_LOGS) and os.path.basename(found.path) not in OF_A_BUNDLE
 
 
 def _has_numbers(path: str) -> bool:
@@ -196,8 +210,16 @@ def find_records(root: str, number: int, *, hints: Sequence[str] = ()) -> Iterat
     if engine is None or os.name == "nt" or is_address(root) or not os.path.isdir(root):
         yield from find_streams(root, hints=hints)
         return
-    steps = engine.Walk(root, list(hints))
-    yield from _with_logs_in_parts(_steps(iter(lambda: steps.records(_BATCH, number), []), root))
+    # What is not a log is found out when it is read, and remembered.
+    steps = engine.Walk(root, list(_EVERY if isinstance(hints, LogNames) else hints))
+    for found in _with_logs_in_parts(_steps(iter(lambda: steps.records(_BATCH, number), []), root)):
+        is_other = isinstance(hints, LogNames) and isinstance(found, Stream) and found.is_hinted
+        if not is_other or (isinstance(found, Stream) and (_may_have_log(found) or os.path.isdir(found.path))):
+            yield found
+
+
+def _may_have_log(found: Stream) -> bool:
+    return found.size > 0 and may_be_log(found.path)
 
 
 def _with_logs_in_parts(found: Iterable[bytes | Stream | PathError]) -> Iterator[bytes | Stream | PathError]:

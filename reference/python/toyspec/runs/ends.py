@@ -72,7 +72,13 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
 def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoice | None) -> RunSummary:
     ends, size = found or (None, 0)
     # What follows no profile is the log of another program, or not a run, which the other one says.
-    if ends is None or ends.profile is None or ends.is_doubtful or (dialect is not None and ends.may_be_of(dialect)):
+    if (
+        ends is None
+        or ends.profile is None
+        or (not ends.head and path.endswith(".json"))
+        or ends.is_doubtful
+        or (dialect is not None and ends.may_be_of(dialect))
+    ):
         return summarize_run(path, dialect=dialect)
     return ends.summary(ends.profile, size)
 

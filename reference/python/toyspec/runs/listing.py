@@ -15,7 +15,7 @@ from toyspec.findings import PathError
 from toyspec.format.json_numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import path_in, public
-from toyspec.reading.log_detection import DialectChoice, usual_names
+from toyspec.reading.log_detection import DialectChoice, LogNames, usual_names
 from toyspec.runs.columns import (
     OWN_FIELDS,
     Fields,
@@ -24,7 +24,7 @@ from toyspec.runs.columns import (
     require_fields,
     sorted_by,
 )
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import NotALog, Stream, find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
@@ -40,11 +40,12 @@ _SHOWN_COLUMNS = ("run", "state", "reason", "last_step", "final_loss", "started_
 _SECOND = (f"{os.sep}{METRICS_FILE}", f"/{METRICS_FILE}")
 
 
-def list_runs(
+def list_runs(  # noqa: PLR0913 - each is an option of its own
     *roots: str | os.PathLike[str],
     read: Extent = "ends",
     on_error: Literal["skip", "raise"] = "skip",
     on_progress: Callable[[int, int], None] | None = None,
+    on_look: Callable[[], object] | None = None,
     dialect: DialectChoice | str | None = "auto",
     profiles: Sequence[str | os.PathLike[str]] = (),
 ) -> Runs:
@@ -56,18 +57,28 @@ def list_runs(
     (``s3://bucket/runs``); the default is the current directory. With *read* ``"whole"`` every byte is read, and the
     metrics of each run are known. A run that cannot be read does not stop the others: it is in ``errors``; with
     *on_error* ``"raise"`` its StreamError is raised. A file of another format below a root is not a run: it is counted
-    in ``skipped``. *on_progress* is given the number of bytes done and of all bytes.
+    in ``skipped``. *on_progress* is given the number of bytes done and of all bytes; before that, *on_look* is called
+    for each file that may be a log of another program.
     """
     own = [os.fspath(each) for each in profiles]
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
-    errors, streams = streams_below([public(os.fspath(root)) for root in roots] or ["."], usual_names(choice))
+    others: list[str] = []
+    named = [public(os.fspath(root)) for root in roots] or ["."]
+    names = usual_names(choice)
+    if isinstance(names, LogNames):
+        names.on_look = on_look
+    errors, streams = streams_below(named, names, others.append)
     summarize = summarize_run if read == "whole" else summarize_ends
     may_be_other = choice.is_named or choice.may_be_own
-    found = engine_ends(streams) if read == "ends" and not may_be_other else {}
-    others = [stream for stream in streams if stream.path not in found] if found else streams
-    total, skipped = sum(stream.size for stream in streams), 0
-    done = total - sum(stream.size for stream in others)
-    for stream, summary in each_result(others, lambda stream: summarize(stream.path, dialect=choice)):
+    found = (
+        engine_ends([each for each in streams if not each.path.endswith(".json")])
+        if read == "ends" and not may_be_other
+        else {}
+    )
+    unread = [stream for stream in streams if stream.path not in found] if found else streams
+    total, skipped = sum(stream.size for stream in streams), len(others)
+    done = total - sum(stream.size for stream in unread)
+    for stream, summary in each_result(unread, lambda stream: summarize(stream.path, dialect=choice)):
         if on_progress is not None:
             on_progress(done, total)
         try:
@@ -254,8 +265,13 @@ class Runs(Sequence[RunSummary]):
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
 
 
-def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[PathError], list[Stream]]:
-    """Return what could not be listed, and each stream below *roots* once; metrics beside events are not a run."""
+def streams_below(
+    roots: Sequence[str], hints: Sequence[str], on_other: Callable[[str], object] | None = None
+) -> tuple[list[PathError], list[Stream]]:
+    """Return what could not be listed, and each stream below *roots* once; metrics beside events are not a run.
+
+    *on_other* is called with the path of each file that is text and not a log.
+    """
     errors: list[PathError] = []
     streams: dict[str, Stream] = {}
     for root in roots:
@@ -267,6 +283,8 @@ def streams_below(roots: Sequence[str], hints: Sequence[str]) -> tuple[list[Path
                 # Below a root only a file may be a link: to ask for the real path of each costs more than to read.
                 real = os.path.realpath(found.path) if found.is_link else real_root + found.path[len(root) :]
                 streams[real] = found
+            elif isinstance(found, NotALog) and on_other is not None:
+                on_other(found.path)
     return errors, one_of_each_run(streams)
 
 

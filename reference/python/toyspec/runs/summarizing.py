@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toyspec.reading.foreign_files import unknown_format
-from toyspec.reading.log_detection import DialectChoice
+from toyspec.errors import StreamError
+from toyspec.reading.foreign_files import is_other_document, unknown_format
+from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.number_blocks import latest
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream, stream_size
+from toyspec.reading.stream_files import locate_stream, stream_size, unpacked_head
 from toyspec.runs.extents import Extent
 from toyspec.runs.summary import RunSummary
 
@@ -37,7 +38,7 @@ def summarize_run(
     reading.give_numbers()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
     report = reading.report
-    if report.profile is None and report.dialect is None:
+    if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
         raise unknown_format(stream)
     if summary.attempts or summary.starts_late:
         again = RunSummary(stream, metric)
@@ -51,6 +52,14 @@ def summarize_run(
     summary.dialect = report.dialect
     summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary
+
+
+def _is_other(stream: str) -> bool:
+    """Return whether the file *stream*, which has no record, is a document of another program."""
+    try:
+        return stream.endswith(".json") and is_other_document(stream, unpacked_head(stream, HEAD_BYTES)[0])
+    except (OSError, StreamError):
+        return False
 
 
 def _size(stream: str) -> int:

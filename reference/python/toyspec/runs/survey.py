@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -10,13 +11,13 @@ import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.format.known_formats import Look, known_start
-from toyspec.format.recognition import has_step_word
+from toyspec.format.recognition import has_step_word, is_binary
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
 from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
+from toyspec.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, OF_A_BUNDLE, is_passed_over
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
 _EXAMPLES = 3
+_SEVERAL = 2
+_NUMBERS = re.compile(r"\d+", re.ASCII)
 _ORDER = ("profile", "dialect", "foreign", "unreadable")
 # Text and programs quote output of training without being one.
 _NO_OUTPUT = (".py", ".md", ".rst", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".html", ".c", ".h", ".rs", ".js", ".ts")
@@ -69,6 +72,8 @@ class Survey(msgspec.Struct):
     """The formats, in the order profile, dialect, foreign, unreadable, then by name."""
     others: int = 0
     """Number of files that are none of these."""
+    unknown: list[list[str]] = msgspec.field(default_factory=list)
+    """Of those, the paths of files of one kind in which numbers repeat: logs of a form that no dialect describes."""
     passed_over: list[str] = msgspec.field(default_factory=list)
     """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
@@ -128,15 +133,37 @@ def survey(
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
+    kinds: dict[str, list[str]] = {}
     for path in beside:
         stream = bundles.get(os.path.dirname(path)) if os.path.basename(path) in OF_A_BUNDLE else None
         if stream is None:
             result.others += 1
+            kinds.setdefault(_kind_of(path), []).append(path)
         else:
             stream.files += 1
             stream.bytes += _size(path)
+    result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
+
+
+def _kind_of(path: str) -> str:
+    """Return what the names of files of one program have in common: all but their numbers."""
+    return _NUMBERS.sub("*", os.path.basename(path))
+
+
+def _is_like_a_log(kind: str, paths: list[str]) -> bool:
+    """Return whether the first two of *paths*, files of one *kind*, may be described as a dialect."""
+    if not kind.endswith(MAY_BE_LOGS):
+        return False
+    from toyspec.format.dialect_proposals import proposed
+
+    for path in paths[:_SEVERAL]:
+        with suppress(OSError):
+            head = unpacked_head(path, HEAD_BYTES)[0]
+            if is_binary(head) or proposed(head[: head.rfind(b"\n") + 1], kind) is None:
+                return False
+    return True
 
 
 def _parts_in(directory: str) -> list[str]:

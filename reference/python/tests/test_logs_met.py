@@ -1,0 +1,144 @@
+"""Tests of what was done wrong with logs met in public repositories: honesty about times, ends, names and files."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conversions import SAMPLES, importable_samples, records
+from toyspec import Catalog, build_catalog, update_catalog
+from toyspec.checker import check
+from toyspec.cli.main import main
+from toyspec.convert import import_runs
+from toyspec.reading import log_detection
+from toyspec.runs.listing import list_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIALECTS = SAMPLES.parent / "dialects"
+WALL = 1790000000.0
+
+
+def log_of(path: Path, *rows: dict[str, Any]) -> Path:
+    """Write a log of JSON Lines and return its path."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_clock_that_jumps_is_a_finding_and_moves_what_follows(tmp_path: Path) -> None:
+    """The log is checked where it is with one finding; an import keeps the time between the other records."""
+    walls = [WALL + second + (3e8 if second == 11 else 0) for second in range(100)]
+    log = log_of(tmp_path / "a.jsonl", *({"step": at, "loss": 0.5, "timestamp": w} for at, w in enumerate(walls)))
+    (report,) = check(log).files
+    assert [("wall-time-goes-backwards", 13)] == [(each.rule, each.line) for each in report.findings]
+    (run,) = import_runs([log], tmp_path / "runs").runs
+    times = [record["t"] for record in records(run.target)[1:]]
+    assert [float(second) for second in range(100) if second != 11] == times[:11] + times[12:]
+    assert [("clock-jump", 1)] == [(loss.cause, loss.count) for loss in run.losses]
+
+
+def test_log_without_a_metric_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A named dialect reads records in which nothing is a number; check and ls say that no metric was found."""
+    log = log_of(tmp_path / "a.jsonl", {"step": 1, "who": "a"}, {"step": 2, "who": "b"})
+    (report,) = check(log, dialect="metrics-jsonl").files
+    assert ["no metric in 2 records"] == [each.message for each in report.findings]
+    assert 0 == main(["ls", "--dialect", "metrics-jsonl", str(log)])
+    assert f"no metric was found in {log}" in capsys.readouterr().err
+    (run,) = import_runs([log], tmp_path / "runs", format="metrics-jsonl").runs
+    assert "no metric was found in it" in run.notes
+
+
+def test_files_that_are_not_logs_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside a log that is recognized, the others are counted by ls and by check, which lists them with -v."""
+    log_of(tmp_path / "a.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (tmp_path / "notes.txt").write_text("nothing to see\n")
+    (tmp_path / "losses.csv").write_text("a,b\n1,2\n")
+    assert 2 == list_runs(tmp_path).skipped
+    assert 0 == main(["ls", str(tmp_path)])
+    assert "2 other files are not recognized as logs" in capsys.readouterr().err
+    assert 0 == main(["check", "-v", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert f"{tmp_path / 'losses.csv'}: skipped  no log is recognized in it" in said
+    assert said.endswith("2 files of another format skipped\n")
+
+
+def test_catalog_has_the_runs_that_ls_lists(tmp_path: Path) -> None:
+    """A log is found by its content, whatever its name is; an update reads no file again that is not a log."""
+    (tmp_path / "runs").mkdir()
+    log_of(tmp_path / "runs" / "of-any-name", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (tmp_path / "runs" / "notes.txt").write_text("step by step\n")
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    (run,) = Catalog(tmp_path / "catalog").runs()
+    assert [run.path] == [each.path for each in list_runs(tmp_path / "runs")]
+    assert 0 == update_catalog(tmp_path / "catalog").read
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"b":2}', '{"name": "x", "sizes": [3, 4]}'])
+def test_document_of_another_program_is_not_a_torn_stream(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """One object without an LF in a .json file is of another format for every command, and stays as it is."""
+    file = tmp_path / "history.json"
+    file.write_text(text)
+    assert 1 == main(["check", str(file)])
+    said = capsys.readouterr().out
+    assert "unknown-format" in said
+    assert "unterminated" not in said
+    for command in (["ls"], ["show"], ["repair", "--yes"]):
+        assert 0 != main([*command, str(file)]) or command == ["repair", "--yes"]
+        assert "torn" not in capsys.readouterr().out
+    assert text == file.read_text()
+
+
+def test_stream_whose_line_has_no_end_is_still_torn(tmp_path: Path) -> None:
+    """A stream that is named so has its profile from its first record, whatever the file is called."""
+    file = tmp_path / "run.json"
+    file.write_text('{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}')
+    (report,) = check(file).files
+    assert ("torn", "unterminated-line") == (report.state, report.findings[0].rule)
+
+
+def test_doctor_proposes_a_dialect_for_several_files_of_one_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Console lines of an unknown form, in files whose names differ by a number, may be described once."""
+    for number in (1, 2, 3):
+        lines = (f"<<{step}>> return~{step * 1.5:.3f} len~{step}\n" for step in range(40))
+        (tmp_path / f"robot-{number}.log").write_text("".join(lines))
+        (tmp_path / f"prose-{number}.txt").write_text("In the year 1999 there were 3 of them.\nNo more.\n")
+    assert 0 == main(["doctor", str(tmp_path)])
+    said = capsys.readouterr().out
+    first = tmp_path / "robot-1.log"
+    assert f"{first} and 2 files like it may be logs: `toyspec dialect new {first}` describes them" in said
+    assert "prose" not in said
+
+
+def test_search_of_foreign_files_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is opened whose name says that it is not a log; of others that are not text, the first page is read."""
+    for number in range(20):
+        for name, data in (("a.mo", b"\xde\x12\x04\x95\0\0"), ("b.py", b"step = 1\n"), ("c", b"\x7fELF\0\0" * 30_000)):
+            (tmp_path / f"{number}-{name}").write_bytes(data)
+    opened: list[str] = []
+    real = builtins.open
+
+    def counted(file: Any, *rest: Any, **more: Any) -> Any:
+        opened.append(str(file))
+        return real(file, *rest, **more)
+
+    monkeypatch.setattr(log_detection, "open", counted, raising=False)
+    assert 0 == len(list_runs(tmp_path))
+    assert 20 == len(opened)
+    assert all(name.endswith("c") for name in opened)
+
+
+@pytest.mark.parametrize("source", [*importable_samples(), *sorted(DIALECTS.iterdir())], ids=lambda path: path.name)
+def test_what_an_import_writes_has_no_finding(tmp_path: Path, source: Path) -> None:
+    """But that there is no run_end, where the report says that the source does not say how the run ended."""
+    for run in import_runs([source], tmp_path).runs:
+        (report, *_) = check(run.target).files
+        is_open = any("does not say how the run ended" in note for note in run.notes)
+        assert ["run-end-missing"] * is_open == [each.rule for each in report.findings]
