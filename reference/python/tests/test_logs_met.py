@@ -41,7 +41,7 @@ def test_clock_that_jumps_is_a_finding_and_moves_what_follows(tmp_path: Path) ->
     assert [("clock-jump", 1)] == [(loss.cause, loss.count) for loss in run.losses]
 
 
-def test_log_without_a_metric_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_without_a_metric_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A named dialect reads records in which nothing is a number; check and ls say that no metric was found."""
     log = log_of(tmp_path / "a.jsonl", {"step": 1, "who": "a"}, {"step": 2, "who": "b"})
     (report,) = check(log, dialect="metrics-jsonl").files
@@ -81,7 +81,7 @@ def test_catalog_has_the_runs_that_ls_lists(tmp_path: Path) -> None:
 def test_document_of_another_program_is_not_a_torn_stream(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    """One object without an LF in a .json file is of another format for every command, and stays as it is."""
+    """One object without an LF in a .json file is of another format for every command, and stays unchanged."""
     file = tmp_path / "history.json"
     file.write_text(text)
     assert 1 == main(["check", str(file)])

@@ -73,7 +73,7 @@ class Timeline:
         return self.last
 
     def follows(self, times: Sequence[float]) -> bool:
-        """Return whether *times*, in seconds since the start, can be taken as they are."""
+        """Return whether *times*, in seconds since the start, can be taken unchanged."""
         last = times[-1]
         is_near = last - (self.last if self._is_running else times[0]) < _LONGEST_PAUSE_SECONDS
         is_usable = is_near and times[0] >= self.last and self.start is not None and last + self.start < LAST_WALL

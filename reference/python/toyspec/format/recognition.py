@@ -403,7 +403,7 @@ def _choices(parsed: Any) -> tuple[bytes, ...]:
 
 
 def _longest(parsed: Any) -> bytes:
-    """Return the longest text that stands in a part of a pattern as it is."""
+    """Return the longest plain text in a part of a pattern."""
     spelt = "".join(chr(value) if str(kind) == "LITERAL" else "\n" for kind, value in parsed)
     return max(spelt.split("\n"), key=len).lower().encode("latin-1", "replace")
 

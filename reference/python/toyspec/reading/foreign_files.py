@@ -40,7 +40,7 @@ def look_at(path: str) -> Look:
 def is_other_document(path: str, data: bytes) -> bool:
     """Return whether *data*, the bytes of the file *path*, are one object without an LF that follows no profile.
 
-    A stream whose first record was cut off is no object; one whose LF alone is missing says its profile.
+    Half a record is not an object, and a whole one of toyspec names its profile.
     """
     if not path.endswith(".json") or b"\n" in data:
         return False
