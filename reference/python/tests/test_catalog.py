@@ -412,3 +412,16 @@ def test_bucket_that_cannot_be_listed(
         assert fact in errors
         assert "the catalog was not changed" in errors
     assert before == digests(out)
+
+
+def test_empty_answer_has_titles(built: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that finds nothing shows the names of its columns, and no row."""
+    sql = "select run, last_step from runs where false"
+    assert exit_codes.OK == main(["query", "--catalog", built.path, sql])
+    assert "run  last_step\n" == capsys.readouterr().out
+
+
+def test_names_of_a_metric_are_columns(built: Catalog) -> None:
+    """A metric has its last and its best value, and the number of its values that were not finite."""
+    answer = built.query('select "last.loss", "best.loss", "nan.loss" from runs limit 1')
+    assert ["last.loss", "best.loss", "nan.loss"] == list(answer.columns)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.cli.columns import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
+from toyspec.cli.columns import _spans, cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ def test_cut_names_are_distinct_and_fit(names: list[str], limit: int) -> None:
     found = cut_apart(names, limit)
     assert all(width(name) <= max(limit, 8) for name in found)
     assert len(set(names)) == len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("flags", "spans"),
+    [("", []), ("1", [(0, 1)]), ("0", []), ("110100", [(0, 2), (3, 4)]), ("0011", [(2, 4)])],
+)
+def test_stretches_of_shared_words(flags: str, spans: list[tuple[int, int]]) -> None:
+    """Each stretch has the place where it begins and the one after its end."""
+    assert spans == list(_spans([flag == "1" for flag in flags]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,3 +69,26 @@ def test_loss_after_hundreds_of_metrics_is_the_loss(
     write_run(tmp_path / "run", *logged)
     assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
     assert 0.5 == json.loads(capsys.readouterr().out)[0]["final_loss"]
+
+
+def test_hidden_columns_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a terminal has no room for a setting, a note names it and the option that shows all; a pipe has all."""
+    settings = {f"setting-{number}": "x" * 20 for number in range(9)}
+    config = [{name: f"{value}{run}" for name, value in settings.items()} for run in "ab"]
+    runs = []
+    for run, own in zip("ab", config, strict=True):
+        (tmp_path / run).mkdir()
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run, "config": own}
+        runs.append(tmp_path / run / "events.jsonl")
+        runs[-1].write_text(json.dumps(start) + "\n")
+    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
+    assert "hidden" not in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "hidden for lack of room: " in shown
+    assert "--csv has everything" in " ".join(shown.split())

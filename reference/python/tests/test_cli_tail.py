@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Self
 
@@ -13,6 +14,7 @@ import pytest
 from command_line import command, environment, toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
+from toyspec.cli.tail import _follow_all
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
@@ -177,3 +179,16 @@ def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
         tailed.process.send_signal(signal.SIGINT)
         assert (b"", b"") == tailed.process.communicate(timeout=20)
         assert exit_codes.INTERRUPTED == tailed.process.returncode
+
+
+def test_first_exception_of_several_runs_is_raised() -> None:
+    """What ends the following of one run ends the command, and asks all others to stop."""
+
+    def broken() -> int:
+        raise OSError("no more")
+
+    stopped = threading.Event()
+    with pytest.raises(OSError, match="no more"):
+        _follow_all([lambda: 0, broken], stopped)
+    assert stopped.is_set()
+    assert 2 == _follow_all([lambda: 2, lambda: 0], threading.Event())
