@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import Reading, read
     from toyspec.reading.records import Record
     from toyspec.reading.rows import Row
+    from toyspec.runs.history import History, history
     from toyspec.runs.listing import Runs, list_runs
     from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
@@ -83,6 +84,7 @@ _HOMES = {
     "Finding": "findings",
     "Follower": "reading.follower",
     "Gap": "read_reports",
+    "History": "runs.history",
     "InvalidEventError": "format.canonical",
     "KaunRun": "kaun.run",
     "MetricsLog": "metrics.log",
@@ -130,6 +132,7 @@ _HOMES = {
     "export_runs": "convert.exporting",
     "follow": "reading.follower",
     "grad_norm": "metrics.log",
+    "history": "runs.history",
     "import_runs": "convert.importing",
     "list_runs": "runs.listing",
     "read": "reading.reader",
@@ -154,6 +157,7 @@ __all__ = [
     "Finding",
     "Follower",
     "Gap",
+    "History",
     "InvalidEventError",
     "KaunRun",
     "MetricsLog",
@@ -202,6 +206,7 @@ __all__ = [
     "export_runs",
     "follow",
     "grad_norm",
+    "history",
     "import_runs",
     "list_runs",
     "read",

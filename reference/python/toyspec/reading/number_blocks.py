@@ -93,11 +93,14 @@ class NumberFeed(RecordFeed):
         pieces = plain_columns(text, self._profile) if engine is None else self._pieces(engine, text, self._profile)
         for piece in pieces:
             end = at + piece["bytes"]
-            found += (
-                [self._block(piece, chunk[at + piece["last"] : end])] if piece["lines"] else super().feed(chunk[at:end])
-            )
+            is_block = piece["lines"] and self._is_whole(chunk, at, end)
+            found += [self._block(piece, chunk[at + piece["last"] : end])] if is_block else super().feed(chunk[at:end])
             at = end
         return found + super().feed(chunk[at:])
+
+    def _is_whole(self, chunk: bytes, begin: int, end: int) -> bool:  # noqa: ARG002 - others ask
+        """Return whether a block has everything that matters of the lines of *chunk* from *begin* to *end*."""
+        return True
 
     def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
         """Return what the compiled *engine* finds in the whole lines *text*."""
@@ -129,6 +132,13 @@ class StepFeed(NumberFeed):
     def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
         pieces: Sequence[Piece] = engine.step_columns(text, profile)
         return pieces
+
+
+class ExactStepFeed(StepFeed):
+    """Gives blocks as a ``StepFeed`` does, but for records that say what a null was: a block has NaN for each."""
+
+    def _is_whole(self, chunk: bytes, begin: int, end: int) -> bool:
+        return chunk.find(b'"nonfinite"', begin, end) < 0
 
 
 class LossFeed(NumberFeed):

@@ -39,6 +39,7 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 - ``salvage``: unreadable lines are skipped.
 """
 
+NumbersOf = Literal["records", "steps", "exact steps", "tables"]
 AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
@@ -78,11 +79,11 @@ class Reading:
             return self._records
         return (record if record.event is None else record.event for record in self._records)
 
-    def give_numbers(self, of: Literal["records", "steps", "tables"] = "records") -> bool:
+    def give_numbers(self, of: NumbersOf = "records") -> bool:
         """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
 
         With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``,
-        with ``tables`` a ``MixedBlock`` too.
+        with ``tables`` a ``MixedBlock`` too. With ``exact steps``, no record of a block says what a null was.
         """
         return self._walk.gives_numbers(of)
 
@@ -132,17 +133,17 @@ class _Walk:
         self._new_feed = partial(self._new_feed, target="bare event")
         return True
 
-    def gives_numbers(self, of: Literal["records", "steps", "tables"]) -> bool:
+    def gives_numbers(self, of: NumbersOf) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
         if self._has_begun or self._attempts == "latest":
             return False
         if self._new_feed.func is not RecordFeed:
             self._new_feed = partial(self._new_feed, target="tables" if of == "tables" else "blocks")
             return True
-        from toyspec.reading.number_blocks import NumberFeed, StepFeed
+        from toyspec.reading.number_blocks import ExactStepFeed, NumberFeed, StepFeed
 
-        kind: type[RecordFeed] = StepFeed if of == "steps" else NumberFeed
-        self._new_feed = partial(kind, **self._new_feed.keywords)
+        kinds: dict[NumbersOf, type[RecordFeed]] = {"steps": StepFeed, "exact steps": ExactStepFeed}
+        self._new_feed = partial(kinds.get(of, NumberFeed), **self._new_feed.keywords)
         return True
 
     def blocks(self) -> Generator[list[Record]]:

@@ -83,6 +83,7 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
             on_progress(done, total)
         try:
             found[stream.path] = summary()
+            found[stream.path].choice = choice
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:

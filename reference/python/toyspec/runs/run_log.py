@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.read_reports import ReadReport
+    from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
+    from toyspec.runs.history import History
 
 # As much as is read of many numbers at once.
 _CHUNK_BYTES = 1 << 20
@@ -179,6 +181,14 @@ class RunLog:
             self._raise_if_replaced()
             return self._kept
         return self._latest_losses(_Losses())
+
+    def history(
+        self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
+    ) -> History:
+        """Return every value that the run has logged by now, read from its stream: see ``toyspec.history``."""
+        from toyspec.runs.history import history
+
+        return history(self._stream, metrics, x, attempts=attempts)
 
     def _repr_html_(self) -> str:
         from toyspec.runs.run_html import run_html

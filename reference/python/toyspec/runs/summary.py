@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
     from toyspec.findings import DialectUse, Ended, Profile
     from toyspec.read_reports import ReadReport
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
     from toyspec.runs.extents import Extent
+    from toyspec.runs.history import History
 
     Taken = Record | NumberBlock | RowBlock
 
@@ -57,6 +60,8 @@ class RunSummary:
 
     as_of: int | None = None
     """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
+    choice: DialectChoice | None = None
+    """What the stream was read by, where that was chosen."""
 
     def __init__(self, path: str, metric: str | None = None, *, parts: int = 32) -> None:
         self._metric, self._parts = metric, parts
@@ -174,6 +179,14 @@ class RunSummary:
     def cell(self, column: str) -> Any:
         """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
         return self.facts[column] if column in COLUMNS else self.row().get(column)
+
+    def history(
+        self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
+    ) -> History:
+        """Return every value that the run has logged, read from its stream: see ``toyspec.history``."""
+        from toyspec.runs.history import history
+
+        return history(self.path, metrics, x, attempts=attempts, dialect=self.choice or "auto")
 
     @cached_property
     def facts(self) -> RunFacts:

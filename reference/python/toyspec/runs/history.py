@@ -1,0 +1,343 @@
+"""Every value that a run logged, as one table: see ``history``."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from itertools import islice, repeat
+from math import nan
+from operator import lt
+from typing import TYPE_CHECKING, Any, Literal
+
+from toyspec.errors import ExpressionError
+from toyspec.escaping import printable, shortened
+from toyspec.format.record_mapping import mapping_of
+from toyspec.places.addresses import public
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.number_blocks import NumberBlock, latest
+from toyspec.reading.reader import read
+from toyspec.reading.rows import MixedBlock, RowBlock
+from toyspec.reading.stream_files import locate_stream
+
+if TYPE_CHECKING:
+    from toyspec.reading.attempts import Attempts
+    from toyspec.reading.reader import AttemptView
+    from toyspec.reading.records import Record
+
+    Place = tuple[int, int | float, int]
+    """Number of the attempt, step, and how many values the metric had at the step before."""
+
+Cell = float | int | str | None
+
+_SHOWN_ROWS = 10
+_EXACT = 1 << 53
+_PLACES = ("step", "time", "epoch")
+
+
+def history(
+    run: str | os.PathLike[str],
+    metrics: Sequence[str] | str | None = None,
+    x: str = "step",
+    *,
+    attempts: AttemptView = "latest",
+    dialect: DialectChoice | str | None = "auto",
+) -> History:
+    """Return every value that *run*, a run directory or a stream of any profile or dialect, has logged.
+
+    The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, or a metric. A
+    column follows for each metric, or for each of *metrics*, named as everywhere: ``"loss"``, ``"val/acc"``; texts are
+    columns too. There is one row for each step, in order; a metric that was logged more than once at a step has the
+    other values in further rows of that step. A value without a step is at the last step before it. With *attempts*
+    ``"all"``, what a resumption superseded is there as well, and a column ``attempt`` counts from 1.
+
+    Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
+    not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
+    """
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    wanted = [metrics] if isinstance(metrics, str) else metrics
+    path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
+    table = _Table(wanted, x, attempts)
+    with read(path, mode="salvage", dialect=choice) as reading:
+        reading.give_numbers("exact steps")
+        table.take(reading)
+        report = reading.report
+    if attempts == "latest" and table.attempts:
+        known, table = table, _Table(wanted, x, attempts)
+        with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
+            if report.dialect is None:
+                reading.give_numbers("exact steps")
+            table.take(latest(reading, known.attempts))
+    return table.finished(report.gap_bytes)
+
+
+class History(Mapping[str, Sequence[Cell]]):
+    """Values of a run by name, each column a list with one cell for each row.
+
+    A cell is None where the metric has no value in that row, and NaN or an infinity where the value was not finite.
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Cell]], damaged_bytes: int = 0) -> None:
+        self._columns = dict(columns)
+        self.damaged_bytes = damaged_bytes
+        """Number of bytes in lines that cannot be read."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self._columns.values()), ()))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame: numbers are NaN where a value is missing. Raise ImportError without pandas."""
+        return _library("pandas").DataFrame(self.to_numpy())
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame: null where a value is missing, NaN where it was not finite.
+
+        Raise ImportError without Polars.
+        """
+        return _library("polars").DataFrame(self._columns, strict=False)
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table: null where a value is missing, NaN where it was not finite.
+
+        Raise ImportError without pyarrow.
+        """
+        return _library("pyarrow").table(self._columns)
+
+    def to_numpy(self) -> dict[str, Any]:
+        """Return a NumPy array for each column: NaN where a value is missing or was not finite; texts are objects.
+
+        Raise ImportError without NumPy.
+        """
+        numpy = _library("numpy")
+        return {name: _array(numpy, cells) for name, cells in self._columns.items()}
+
+    def __getitem__(self, name: str) -> Sequence[Cell]:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        names = list(self._columns)
+        rows = list(islice(zip(*self._columns.values(), strict=True), _SHOWN_ROWS))
+        cells = [names, *([_shown(cell) for cell in row] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
+        return "\n".join([title, *lines])
+
+
+class _Column:
+    """The values of one metric in the order of the log, and where each of them is."""
+
+    def __init__(self) -> None:
+        self.attempts = array("q")
+        self.steps: array[int] | list[int | float] = array("q")
+        self.values: array[float] | list[Cell] = array("d")
+        self.places = array("d")
+
+    def add(self, attempt: int, steps: Sequence[int | float], values: Sequence[Cell]) -> None:
+        """Add *values* at *steps*."""
+        self.attempts.extend(repeat(attempt, len(steps)))
+        try:
+            self.steps.extend(steps)  # type: ignore[arg-type]
+        except (OverflowError, TypeError):
+            # Any integer may be a step, and in logs of other programs a fraction.
+            kept = self.steps[: len(self.attempts) - len(steps)]
+            self.steps = [*kept, *steps]
+        if isinstance(self.values, array) and not isinstance(values, array) and not all(map(_is_real, values)):
+            self.values = list(self.values)
+        self.values.extend(values)  # type: ignore[arg-type]
+
+    def keys(self) -> list[Place]:
+        """Return the row of each value."""
+        is_once = len(set(self.attempts)) <= 1 and all(map(lt, self.steps, islice(self.steps, 1, None)))
+        if is_once:
+            return list(zip(self.attempts, self.steps, repeat(0)))
+        seen: Counter[tuple[int, int | float]] = Counter()
+        found = []
+        for at in zip(self.attempts, self.steps, strict=True):
+            found.append((*at, seen[at]))
+            seen[at] += 1
+        return found
+
+
+class _Table:
+    """Columns that are made from the records of a run in order."""
+
+    def __init__(self, wanted: Sequence[str] | None, x: str, view: AttemptView) -> None:
+        from toyspec.reading.attempts import Attempts
+
+        self.attempts: Attempts = Attempts()
+        self._wanted, self._x, self._view = wanted, x, view
+        self._columns: dict[tuple[Literal["number", "text"], str], _Column] = {}
+        self._known: set[str] = set()
+        self._asked = None if wanted is None else {*wanted, x}
+        self._last: int | float = 0
+        self._number = 1
+        self._first_time: float | None = None
+
+    def take(self, items: Iterable[Any]) -> None:
+        """Add the values of records and blocks."""
+        for item in items:
+            if isinstance(item, NumberBlock):
+                self._take_block(item)
+            elif isinstance(item, RowBlock | MixedBlock):
+                for row in item.rows():
+                    self._take_record(row)
+            else:
+                self._take_record(item)
+
+    def _take_record(self, record: Record) -> None:
+        self.attempts.learn(record)
+        is_resumption = record.profile == "toy/v1" and record.kind == "run_resume"
+        self._number = self._number + 1 if is_resumption else max(self._number, record.attempt)
+        values, texts = record.values, record.texts
+        step = self._step_of(record, has_values=bool(values))
+        time = record.time
+        if time is not None and self._first_time is None:
+            self._first_time = time if record.time_origin == "unix" else 0.0
+        if not values and not texts:
+            return
+        place = {"time": time, "epoch": record.epoch}.get(self._x)
+        for name, value in values.items():
+            self._add("number", name, [step], [_number(value)], [place])
+        for name, text in texts.items():
+            self._add("text", name, [step], [text], [place])
+
+    def _step_of(self, record: Record, *, has_values: bool) -> int | float:
+        """Return where *record* is: at the last step, or counted, where it has no step of its own."""
+        step = record.step
+        if step is None:
+            step = self._last + 1 if has_values and mapping_of(record.profile).is_counted else self._last
+        if has_values:
+            self._last = step
+        return step
+
+    def _take_block(self, block: NumberBlock) -> None:
+        if block.times is not None and self._first_time is None:
+            origin = mapping_of(block.profile).origin_of(block.times[0])
+            self._first_time = block.times[0] if origin == "unix" else 0.0
+        if block.steps is not None:
+            self._last = block.steps[1]
+        for name, (steps, values) in block.columns.items():
+            rows = block.places.get(name, block.rows)
+            places = None if rows is None else {"time": rows.times, "epoch": rows.epochs}.get(self._x)
+            self._add("number", name, steps, values, places or [None] * len(steps))
+            if rows is not None and block.profile == "kaun/v1":
+                self._last = max(self._last, steps[-1])
+
+    def _add(
+        self,
+        sort: Literal["number", "text"],
+        name: str,
+        steps: Sequence[int | float],
+        values: Sequence[Cell],
+        places: Sequence[float | None],
+    ) -> None:
+        self._known.add(name)
+        if self._asked is not None and name not in self._asked:
+            return
+        column = self._columns.get((sort, name))
+        if column is None:
+            column = self._columns[sort, name] = _Column()
+        column.add(self._number, steps, values)
+        if self._x in _PLACES[1:]:
+            column.places.extend(nan if place is None else place for place in places)
+
+    def finished(self, damaged_bytes: int) -> History:
+        """Return the table of what was added."""
+        names = [self._x] if self._wanted is None else [*self._wanted, self._x]
+        for name in names:
+            if name not in self._known and name not in _PLACES:
+                raise _unknown(name, self._known)
+        keys = {name: column.keys() for name, column in self._columns.items()}
+        rows = sorted(set().union(*keys.values()))
+        index = {key: at for at, key in enumerate(rows)}
+        is_place = self._x in _PLACES
+        found: dict[str, Sequence[Cell]] = {self._x: self._x_column(rows, index, keys) if is_place else []}
+        if self._view == "all":
+            found["attempt"] = [attempt for attempt, _, _ in rows]
+        for (sort, name), column in self._ordered():
+            cells: list[Cell] = [None] * len(rows)
+            for key, value in zip(keys[sort, name], column.values, strict=True):
+                cells[index[key]] = value
+            # The first column has a place already.
+            is_first = not is_place and name == self._x and not found[name]
+            found[name if is_first else _title(name, sort, found)] = cells
+        return History(found, damaged_bytes)
+
+    def _ordered(self) -> list[tuple[tuple[Literal["number", "text"], str], _Column]]:
+        """Return the columns, those that were asked for in that order."""
+        items = list(self._columns.items())
+        if self._wanted is None:
+            return items
+        order = {name: at for at, name in enumerate(self._wanted)}
+        return sorted(items, key=lambda item: order.get(item[0][1], len(order)))
+
+    def _x_column(
+        self, rows: Sequence[Place], index: Mapping[Place, int], keys: Mapping[Any, Sequence[Place]]
+    ) -> Sequence[Cell]:
+        if self._x == "step":
+            return [step for _, step, _ in rows]
+        cells: list[Cell] = [None] * len(rows)
+        begin = (self._first_time or 0.0) if self._x == "time" else 0.0
+        for name, column in self._columns.items():
+            for key, place in zip(keys[name], column.places, strict=True):
+                if place == place and cells[index[key]] is None:  # noqa: PLR0124 - NaN alone differs from itself
+                    cells[index[key]] = place - begin
+        return cells
+
+
+def _title(name: str, sort: str, taken: Mapping[str, object]) -> str:
+    """Return what to call a column: a metric may be called as the first column is, and a text as a metric is."""
+    while name in taken:
+        name = f"{'texts' if sort == 'text' else 'values'}/{name}"
+    return name
+
+
+def _unknown(name: str, known: Iterable[str]) -> ExpressionError:
+    near = get_close_matches(name, list(islice(known, 20_000)), 3, 0.51)
+    meant = " or ".join(repr(shortened(each)) for each in near)
+    hint = f"did you mean {meant}?" if near else "`toyspec show` lists the metrics of a run"
+    return ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
+
+
+def _number(value: float | None) -> float | int:
+    """Return a number as a float where that is exact; NaN for null."""
+    if value is None:
+        return nan
+    return value if isinstance(value, int) and abs(value) > _EXACT else float(value)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, float)
+
+
+def _array(numpy: Any, cells: Sequence[Cell]) -> Any:
+    if all(type(cell) is int for cell in cells):
+        return numpy.array(cells)
+    if all(cell is None or isinstance(cell, float | int) for cell in cells):
+        return numpy.array([nan if cell is None else cell for cell in cells])
+    return numpy.array(cells, dtype=object)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"this table needs {name}: python -m pip install {name}") from error
