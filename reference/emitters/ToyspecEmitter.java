@@ -381,7 +381,8 @@ public final class ToyspecEmitter implements AutoCloseable {
         }
         if (unsaid == 0 || file == null) return;
         try {
-            append(line(record("note", "t", t(), "text", unsaid + " records were dropped: they could not be written")), false);
+            append(line(record("note", "t", t(), "text", unsaid + " records were dropped: they could not be written",
+                "topic", "left-out", "dropped", Map.of("record", unsaid))), false);
             unsaid = 0;
         } catch (IOException failure) {
             // The next record that fits tries again.

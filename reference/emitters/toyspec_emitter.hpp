@@ -449,7 +449,8 @@ class Run {
         if (unsaid_ == 0 || file_ < 0) return;
         try {
             append("{\"kind\":\"note\",\"t\":" + t() + ",\"text\":\"" + std::to_string(unsaid_) +
-                       " records were dropped: they could not be written\"}\n",
+                       " records were dropped: they could not be written\",\"topic\":\"left-out\",\"dropped\":{\"record\":" +
+                       std::to_string(unsaid_) + "}}\n",
                    false);
             unsaid_ = 0;
         } catch (const Refused &) {  // the next record that fits tries again

@@ -236,7 +236,8 @@ export class Run {
     if (record.kind === "step") this.lastStep = record.step;
     if (this.#unsaid === 0 || this.#file < 0) return;
     try {
-      this.#append(lineOf({ kind: "note", t: this.#t(), text: `${this.#unsaid} records were dropped: they could not be written` }), false);
+      const text = `${this.#unsaid} records were dropped: they could not be written`;
+      this.#append(lineOf({ kind: "note", t: this.#t(), text, topic: "left-out", dropped: { record: this.#unsaid } }), false);
       this.#unsaid = 0;
     } catch {
       // The next record that fits tries again.

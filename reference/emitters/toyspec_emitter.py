@@ -232,7 +232,8 @@ class Run:
             self.last_step = record["step"]
         if self._unsaid:
             text = f"{self._unsaid} records were dropped: they could not be written"
-            note = {"kind": "note", "t": self._t(), "text": text}
+            counted = {"topic": "left-out", "dropped": {"record": self._unsaid}}
+            note = {"kind": "note", "t": self._t(), "text": text, **counted}
             try:
                 self._append(_line(note), sync=False)
                 self._unsaid = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
@@ -152,3 +153,20 @@ def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
     failed = [line for line in done.stdout.splitlines() if line.startswith("- not ok: ")]
     assert [] == [line for line in failed if language not in KNOWN or KNOWN[language] not in line], done.stdout
     assert done.returncode == bool(failed), done.stdout + done.stderr
+
+
+def test_log_that_lacks_records_has_a_finding(emitter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that did not fit is counted in the log, which `check` then does not call clean."""
+    run = emitter.Run(tmp_path / "demo")
+    assert run.start()
+    with monkeypatch.context() as full:
+
+        def no_room(*_: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        full.setattr(emitter.os, "write", no_room)
+        assert not run.step(1, loss=0.5)
+    assert run.step(2, loss=0.5)
+    assert run.end()
+    (report,) = toyspec.check(tmp_path / "demo").files
+    assert {"records-dropped"} <= {finding.rule for finding in report.findings}
