@@ -260,6 +260,10 @@ conform: $(DEV) ## test every implementation that this machine can build, and th
 	@$(BIN)/python -m conformance.faults
 	@$(BIN)/python -m conformance kill --page docs/reference/conformance.md
 
+.PHONY: published
+published: $(DEV) ## make the table of implementations that publish their reports
+	@$(BIN)/python -m conformance matrix conformance/published/*.json --page docs/reference/conformance.md
+
 .PHONY: locks
 locks: $(DEV) ## let each writer hold a stream while every other writer tries to write to it
 	@$(BIN)/python -m conformance.locks $(ARGS)

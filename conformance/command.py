@@ -35,7 +35,9 @@ adapter; conformance/PROTOCOL.md describes it.
   interop     let every reader of the registry read the output of every writer,
               and compare how canonical writers spell random numbers; with
               --adapter, those of the adapter, the oracle and each --only NAME
-  kill        check that the corpus catches every mutant"""
+  kill        check that the corpus catches every mutant
+  matrix      make the tables of published reports: newest, tier, what was not
+              asked, and how each implementation got there"""
 
 EPILOG = """\
 exit status: 0 if every expected question passes, 1 if not, 2 if nothing could
@@ -48,7 +50,9 @@ examples:
   toyspec conform --adapter ./adapter --select proves:encoding/strict-json
   toyspec conform --adapter ./adapter --baseline known.json --junit report.xml
   toyspec conform --adapter ./adapter --revision 1.2
-  toyspec conform interop --adapter ./adapter"""
+  toyspec conform interop --adapter ./adapter
+  toyspec conform --adapter ./adapter --report report.json
+  toyspec conform matrix report.json --registry conformance/published"""
 
 
 class UsageError(Exception):
@@ -59,6 +63,7 @@ def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command to *parser*."""
     add = parser.add_argument
     add("action", nargs="?", default="run", choices=tuple(_ACTIONS), metavar="ACTION", help="one of the actions above")
+    add("reports", nargs="*", metavar="REPORT", help="reports of --report, for matrix")
     add("--adapter", metavar="CMD", help="the command that starts the adapter")
     add("--only", action="append", default=[], metavar="NAME", help="an implementation of the registry")
     add("--no-build", action="store_true", help="use the implementations of the registry as built earlier")
@@ -85,16 +90,21 @@ def configure(parser: ArgumentParser) -> None:
     add("--matrix", metavar="FILE", help="write a table in Markdown")
     add("--page", metavar="FILE", help="write the results into a page of the site")
     add("--proven", metavar="FILE", help="write which statements each implementation keeps, for registered")
+    add("--report", metavar="FILE", help="write the report that an implementation publishes")
+    add("--source", metavar="ADDRESS", help="the address of the commit that is asked, for --report")
+    add("--registry", metavar="DIR", help="a folder with one TOML file for each implementation, for matrix")
     add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
     add("--quiet", action="store_true", help="print only the conclusion")
 
 
 def execute(options: Namespace) -> int:
     """Execute *options*; return the exit status."""
-    action = _ACTIONS[options.action]
+    from conformance.reports.published import ReportError
+
+    action = _misused if options.reports and options.action != "matrix" else _ACTIONS[options.action]
     try:
         return action(options)
-    except (UsageError, AdapterError, RegistryError) as error:
+    except (UsageError, AdapterError, RegistryError, ReportError) as error:
         sys.stderr.write(f"conform: {printable(str(error))}\n")
         return USAGE
 
@@ -108,6 +118,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     configure(parser)
     return execute(parser.parse_args(arguments))
+
+
+def _misused(options: Namespace) -> int:
+    raise UsageError(f"{options.action} takes no reports, but got {options.reports[0]}; `matrix` takes them")
 
 
 def _run(options: Namespace) -> int:
@@ -218,6 +232,21 @@ def _kill(options: Namespace) -> int:
     return GOOD if all(kill.is_killed for kill in kills) else BAD
 
 
+def _matrix(options: Namespace) -> int:
+    from conformance.reports import published
+
+    if not options.reports:
+        raise UsageError("name at least one report, which --report has written")
+    entries = published.registered(options.registry or published.REGISTRY)
+    reports = [published.read_report(path) for path in options.reports]
+    for name in published.unregistered(reports, entries):
+        sys.stderr.write(f"conform: {printable(name)} is not registered: add {printable(name)}.toml to the registry\n")
+    _say(lines := list(published.tables(reports, entries)))
+    if options.page:
+        page.put(options.page, "published", lines)
+    return GOOD
+
+
 _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "run": _run,
     "doctor": _doctor,
@@ -225,6 +254,7 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "registered": _registered,
     "interop": _interop,
     "kill": _kill,
+    "matrix": _matrix,
 }
 
 
@@ -234,9 +264,11 @@ def whole_registry(options: Namespace) -> bool:
 
 
 def _write_reports(options: Namespace, runs: list[Any]) -> None:
-    from conformance.reports import machine, matrix
+    from conformance.reports import machine, matrix, published
 
     for run in runs[:1]:
+        if options.report:
+            published.write_report(options.report, published.report_of(run, options.source))
         if options.jsonl:
             _write(options.jsonl, _text(machine.jsonl(run)))
         if options.junit:

@@ -8,7 +8,7 @@ import tempfile
 from argparse import ArgumentParser
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance import page
 from conformance.escaping import markdown, printable
@@ -16,6 +16,7 @@ from conformance.faults.case import Case, LeftOutError, MachineError
 from conformance.faults.catalogue import FAULTS, Fault
 from conformance.faults.programs import ProgramError, Writer, outside_writer, writers
 from conformance.registry import BuildError
+from conformance.reports.published import with_durable_writer, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,6 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
     lacks_machine = any(cell.lacks_machine for cells in columns.values() for cell in cells)
     if options.page and not (options.only or options.program or options.fault or left_out or lacks_machine):
         page.put(options.page, "writer-faults", text)
+    if options.report:
+        for name, cells in columns.items():
+            write_report(options.report, with_durable_writer(options.report, name, durable(faults, cells)))
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
 
@@ -91,6 +95,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
     parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
     parser.add_argument("--long", action="store_true", help="kill writers for minutes")
+    parser.add_argument("--report", metavar="FILE", help="add the result to the report of `conform --report`")
     parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
     return parser
 
@@ -113,6 +118,16 @@ def lines(faults: Sequence[Fault], columns: dict[str, list[Cell]]) -> Iterator[s
                 reasons.setdefault((fault.title, reason), []).append(name)
     for (title, reason), names in reasons.items():
         yield f"- left out: {', '.join(dict.fromkeys(names))}: {title}: {printable(reason)}"
+
+
+def durable(faults: Sequence[Fault], cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the result of one writer, as its published report has it."""
+    named = list(zip(faults, cells, strict=True))
+    return {
+        "ok": sum(cell.text == "ok" for _, cell in named),
+        "not_ok": [fault.title for fault, cell in named if cell.complaints],
+        "left_out": {fault.title: "; ".join(dict.fromkeys(cell.left_out)) for fault, cell in named if cell.left_out},
+    }
 
 
 def _column(writer: Writer, faults: Sequence[Fault], *, is_long: bool) -> list[Cell]:

@@ -84,6 +84,12 @@ _PLACES: dict[str, dict[str, str]] = {
     },
     "docs/install.md": {r"^\$ git clone (\S+) toyspec$": "repository"},
     "docs/how-to/check-in-ci.md": {r'git\+(\S+?)"': "repository"},
+    "conformance/PROTOCOL.md": {r"uses: (\S+)/\.github/": "owner", r"conformance\.yml@v(\S+)": "version"},
+    ".github/workflows/conformance.yml": {
+        r"uses: (\S+)/\.github/": "owner",
+        r"conformance\.yml@v(\S+)": "version",
+        r"^          repository: (.*)$": "owner",
+    },
     ".github/workflows/docs.yml": {r'SITE_URL="(.*)\$\{GITHUB_REF_NAME': "site"},
 }
 """What each file takes from the project: a pattern with one group, and the name of the value that it gets."""
@@ -100,6 +106,7 @@ def values(root: Path) -> dict[str, str]:
         **project["packages"],
         "go": f"{address.netloc}{address.path}/reference/go",
         "issues": f"{repository}/issues",
+        "owner": address.path.strip("/"),
         "repository": repository,
         "site": site,
         "version": version[1],
