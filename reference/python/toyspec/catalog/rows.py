@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import RunState, RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from toyspec.findings import Ended, FileReport, Severity
 
@@ -101,8 +102,11 @@ class CatalogRun(RunSummary):
 
     def __init__(self, row: dict[str, Any]) -> None:
         """*row* has the columns of COLUMNS."""
+        super().__init__(row["stream"])
+        # These are decoded when they are asked for.
+        for name in ("start", "end", "series"):
+            del self.__dict__[name]
         self.catalog_row = row
-        self.path = row["stream"]
         self.as_of = row["as_of"]
         dialect = decoded(row["dialect"])
         self.dialect = None if dialect is None else msgspec.convert(dialect, DialectUse)
@@ -112,23 +116,32 @@ class CatalogRun(RunSummary):
         self.extent = Extent("torn" if state == "running" else state, row["records"], row["bytes"])
         self.__dict__["is_running"] = state == "running"
 
-    def __getattr__(self, name: str) -> Any:
-        make = _DECODED.get(name)
-        if make is None:
-            # What a catalog does not have is as in a summary that nothing was added to.
-            empty = vars(RunSummary(self.__dict__["path"]))
-            if name not in empty:
-                raise AttributeError(name)
-            found = empty[name]
-        else:
-            found = make(self.__dict__["catalog_row"])
-        self.__dict__[name] = found
+    @cached_property
+    def start(self) -> dict[str, Any]:  # type: ignore[override]  # nothing writes it
+        """See RunSummary."""
+        row = self.catalog_row
+        parts = {part: decoded(row[part]) for part in ("config", "model") if row[part] is not None}
+        return {**(decoded(row["run_start"]) or {}), **{name: part for name, part in parts.items() if part}}
+
+    @cached_property
+    def end(self) -> dict[str, Any] | None:  # type: ignore[override]  # nothing writes it
+        """See RunSummary."""
+        found: dict[str, Any] | None = decoded(self.catalog_row["run_end"])
         return found
+
+    @cached_property
+    def _metrics(self) -> dict[str, dict[str, Any]]:
+        return decoded(self.catalog_row["metrics"]) or {}
+
+    @cached_property
+    def series(self) -> dict[str, Curve]:  # type: ignore[override]  # nothing writes it
+        """See RunSummary."""
+        return {name: _curve(metric) for name, metric in self._metrics.items()}
 
     def smaller_is_better(self, name: str) -> bool | None:
         """See RunSummary."""
-        goals: dict[str, bool] = self._smaller_is_better
-        return goals.get(name)
+        goal = self._metrics.get(name, {}).get("goal")
+        return None if goal is None else goal == "min"
 
     @property
     def findings(self) -> dict[str, int]:
@@ -195,15 +208,6 @@ class CatalogRun(RunSummary):
         return found
 
 
-def _start(row: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {part: decoded(row[part]) for part in ("config", "model") if row[part] is not None}
-    return {**(decoded(row["run_start"]) or {}), **{name: part for name, part in parts.items() if part}}
-
-
-def _series(row: Mapping[str, Any]) -> dict[str, Curve]:
-    return {name: _curve(metric) for name, metric in (decoded(row["metrics"]) or {}).items()}
-
-
 def _curve(metric: Mapping[str, Any]) -> Curve:
     curve = Curve()
     curve.count, curve.not_finite = metric["count"], metric["nan"]
@@ -212,17 +216,3 @@ def _curve(metric: Mapping[str, Any]) -> Curve:
     if "best" in metric:
         curve.lowest = curve.highest = (metric["best_step"], metric["best"])
     return curve
-
-
-def _goals(row: Mapping[str, Any]) -> dict[str, bool]:
-    metrics = decoded(row["metrics"]) or {}
-    return {name: metric["goal"] == "min" for name, metric in metrics.items() if "goal" in metric}
-
-
-_DECODED: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "start": _start,
-    "end": lambda row: decoded(row["run_end"]),
-    "series": _series,
-    "_smaller_is_better": _goals,
-}
-"""What is made of the JSON of a row."""
