@@ -34,6 +34,7 @@ from codegen.tables import (
     redaction_module,
     rules_module,
     streams_module,
+    viewer_media,
 )
 from codegen.typescript_tables import typescript_tables
 from codegen.viewer_dialects import viewer_dialects
@@ -77,6 +78,7 @@ def outputs() -> dict[str, str]:
     made["reference/typescript/src/tables.ts"] = typescript_tables()
     made["reference/typescript/src/messages.ts"] = typescript_messages()
     made["reference/viewer/src/dialects/tables.ts"] = viewer_dialects()
+    made["reference/viewer/src/generated/media.ts"] = viewer_media()
     made["reference/viewer/src/generated/records.ts"] = viewer_records()
     made["reference/viewer/src/generated/runs.ts"] = viewer_runs()
     made |= spec_pages() | c_header()

@@ -161,11 +161,53 @@ export interface Evaluation extends Placed {
 export interface Sample extends Placed {
   prompt: string;
   text: string;
+  id?: string;
+  group?: string;
+  messages?: { role?: Json; content?: Json }[];
+  reward?: number | null;
+  rewards?: { [name: string]: number | null };
+  advantage?: number | null;
+  tokens?: number;
+  truncated?: boolean;
 }
 
 export interface Note extends AxisPlace {
   text: string;
   line: number;
+  topic?: string;
+  by?: { kind?: string; name?: string };
+}
+
+/** A picture, a sound, a film, a table or another file that a run shows at a step. */
+export interface Media extends Placed {
+  name: string;
+  media_type: string;
+  sha256: string;
+  index?: number;
+  caption?: string;
+  size_bytes?: number;
+  width?: number;
+  height?: number;
+  seconds?: number | null;
+}
+
+/** What a rule reported while the run was written. */
+export interface Alert extends Placed {
+  rule: string;
+  level: string;
+  text: string;
+  metric?: string;
+  value?: number | null;
+  threshold?: number;
+  rank?: number;
+}
+
+/** A file elsewhere. */
+export interface Reference extends Placed {
+  uri: string;
+  role?: string;
+  size_bytes?: number;
+  sha256?: string;
 }
 
 export interface Comparison extends Placed {
@@ -191,10 +233,13 @@ export interface Histogram extends Placed {
   nan_count?: number | null;
   /** Counts in bins of equal width that span min to max. */
   histogram?: number[];
+  /** Of the kind `histogram`: rising edges of bins of any width, one more than counts. */
+  edges?: number[];
+  counts?: number[];
 }
 
 export interface HistogramSeries {
-  kind: "tap" | "grad";
+  kind: "tap" | "grad" | "histogram";
   name: string;
   records: Histogram[];
 }
@@ -230,6 +275,9 @@ export interface Detail {
   notes: Note[];
   comparisons: Comparison[];
   artifacts: Artifact[];
+  media?: Media[];
+  alerts?: Alert[];
+  references?: Reference[];
   histograms: HistogramSeries[];
   op_timings: OpTiming[];
   regions: Region[];
@@ -246,6 +294,8 @@ export interface ReportHeader {
   written: string;
   listing: Listing;
   details: { [id: string]: Detail };
+  /** Small media files as Base64, by their hashes. */
+  media?: { [sha256: string]: string };
 }
 
 /** A frame of a curve as it was sent; `unpacked` of frames.ts makes columns of it. */
@@ -267,6 +317,9 @@ export interface Backend {
   /** Null where raw lines are not at hand. */
   point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
+  /** Returns the address of a media file; null where it is not at hand. */
+  mediaAddress(run: string, media: Pick<Media, "sha256" | "media_type">): string | null;
+  mediaBytes(run: string, media: Pick<Media, "sha256" | "media_type">): Promise<Uint8Array>;
   /** Calls *take* at every change until the function that it returns is called. */
   changes(take: (change: Change) => void): () => void;
 }

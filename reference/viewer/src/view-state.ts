@@ -26,6 +26,10 @@ export interface ViewState {
   metrics: string;
   /** The one metric that is shown large. */
   focus: string;
+  /** A second metric in the large chart, "" for none. */
+  also: string;
+  /** Metrics whose charts come first, and ids of runs that the table lists first. */
+  pins: readonly string[];
   /** The setting by which runs are put together, "" for none. */
   group: string;
   /** The result or setting that colours runs, "" for a colour of each run. */
@@ -36,10 +40,12 @@ export interface ViewState {
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", group: "", colour: "", base: "",
+  zoom: null, metrics: "", focus: "", also: "", pins: [], group: "", colour: "", base: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
+/** Titles of the axis x. */
+export const AXIS_TITLES: { readonly [axis in XAxis]: string } = { step: "Step", time: "Time since start", wall: "Date and time", epoch: "Epoch", tokens: "Tokens" };
 export const AXES: readonly XAxis[] = ["step", "time", "wall", "epoch", "tokens"];
 /** Longer addresses do not survive chats and mails. */
 export const LONGEST_HASH = 2000;
@@ -79,6 +85,8 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
+  put("also", state.also, state.also === "");
+  put("pins", JSON.stringify(state.pins), state.pins.length === 0);
   put("by", state.group, state.group === "");
   put("colour", state.colour, state.colour === "");
   put("minus", state.base, state.base === "");
@@ -104,6 +112,8 @@ export function stateIn(hash: string): ViewState {
     zoom: rangeIn(found.get("zoom")),
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
+    also: found.get("also") ?? "",
+    pins: listIn(found.get("pins")) ?? [],
     group: found.get("by") ?? "",
     colour: found.get("colour") ?? "",
     base: found.get("minus") ?? "",

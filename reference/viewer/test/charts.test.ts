@@ -22,7 +22,7 @@ function curve(values: number[], places = values.map((_, at) => at + 1), level =
 }
 
 function series(values: number[], id = "a"): Series {
-  return { run: { id, name: id } as Run, look: { colour: 0, dash: [] }, isQuiet: false, curve: curve(values), abandoned: null, smooth: null, shift: 0 };
+  return { metric: "loss", isSecond: false, run: { id, name: id } as Run, look: { colour: 0, dash: [] }, isQuiet: false, curve: curve(values), abandoned: null, smooth: null, shift: 0 };
 }
 
 test("a constant stays the same when it is smoothed, from its first value on", () => {

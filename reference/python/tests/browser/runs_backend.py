@@ -177,6 +177,7 @@ class Backend(http.server.BaseHTTPRequestHandler):
             "/api/point": self._point,
             "/api/changes": self._changes,
             "/files": self._files,
+            "/media": self._media,
         }
         if address.path in answers:
             answers[address.path](query)
@@ -221,6 +222,13 @@ class Backend(http.server.BaseHTTPRequestHandler):
         first, last = self.headers["Range"].removeprefix("bytes=").split("-")
         part = data[int(first) : int(last) + 1]
         self._send(part, "application/octet-stream", HTTPStatus.PARTIAL_CONTENT)
+
+    def _media(self, query: dict[str, list[str]]) -> None:
+        data = self._made.runs[query["run"][0]].files.get(query["sha256"][0])
+        if data is None:
+            self._refuse("the run has no such media file")
+        else:
+            self._send(data, query["type"][0])
 
     def _changes(self, query: dict[str, list[str]]) -> None:
         self.send_response(HTTPStatus.OK)

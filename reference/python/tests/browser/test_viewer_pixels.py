@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from browser.runs_backend import MadeRun
 from browser.viewer_pages import Opened
-from browser.viewer_pixels import Painted, painted, shown
+from browser.viewer_pixels import Painted, exported, painted, shown
 
 STEPS = 3000
 HIGH = 9.0
@@ -145,3 +147,56 @@ def test_spike_is_named_and_leads_to_its_line(opened: Opened) -> None:
     expect(page.locator(".chart-line")).to_contain_text(
         f"{name} · step {step:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     )
+
+
+def test_mark_is_narrow_where_buckets_are_wide(opened: Opened) -> None:
+    """Above 2,048 pixels a bucket of many runs is wider than a pixel: the place of its spike is asked for."""
+    runs, steps = planted(70, 20)
+    page, _ = opened(runs, "#charts?focus=loss", (3840, 900))
+    shown(page, len(runs))
+    page.wait_for_function(_SETTLED)
+    seen = painted(page, ["--spike"])
+    high = seen.down(0.8 * HIGH)
+    columns = {column for column, rows in seen.columns.items() if min(rows) < high}
+    places = [seen.across(step) for step in steps.values()]
+    assert columns
+    assert [] == [column for column in columns if min(abs(column + 0.5 - place) for place in places) > 1.5]
+
+
+_SETTLED = """() => {
+    const {marks} = document.querySelector(".chart-canvas").dataset;
+    return marks === "0";
+}"""
+
+
+@pytest.mark.parametrize("way", ["", "&smooth=0.95", "&by=config.optim.lr", "&log=xy"])
+@pytest.mark.parametrize("count", [9, 70])
+def test_spike_is_in_exported_pictures(opened: Opened, tmp_path: Path, count: int, way: str) -> None:
+    """Each planted value reaches its height at its step in the PNG and in the SVG image, for paper too."""
+    runs, steps = planted(count, min(count, 20))
+    page, _ = opened(runs, f"#charts?focus=loss{way}", (1440, 900))
+    shown(page, len(runs))
+    for kind, colours in (("PNG image", "of the page"), ("SVG image", "for paper")):
+        seen = exported(page, tmp_path, kind, colours)
+        shares = {name: height(seen, step, HIGH) for name, step in steps.items()}
+        assert {} == {name: share for name, share in shares.items() if share < 0.98}, kind
+
+
+def test_export_is_laid_out_for_a_paper(opened: Opened, tmp_path: Path) -> None:
+    """Size, font and size of text are chosen, and the names are beside the curves in their colours."""
+    runs, _ = planted(9, 0)
+    page, _ = opened(runs, "#charts?focus=loss", (1440, 900))
+    shown(page, len(runs))
+    page.get_by_text("Export").click()
+    for label, value in (("Size", "One column, 3.5 in"), ("Font", "Serif"), ("Text", "8 px")):
+        page.locator(".menu-items").get_by_label(label).select_option(value)
+    with page.expect_download() as download:
+        page.get_by_text("SVG image").click()
+    download.value.save_as(tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text("utf-8")
+    assert 'width="336" height="220"' in text
+    assert {"'Times New Roman', Times, serif"} == set(re.findall(r'font-family="([^"]*)"', text))
+    assert {"8", "10"} == set(re.findall(r'font-size="([^"]*)"', text))
+    legend = re.findall(r'<text x="([^"]*)"[^>]*>(run-000\d)</text>', text)
+    assert [run.id for run in runs] == [name for _, name in legend]
+    assert all(float(x) > 240 for x, _ in legend)

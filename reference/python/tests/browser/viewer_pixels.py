@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from playwright.sync_api import Page
@@ -12,8 +14,8 @@ from playwright.sync_api import Page
 _DISTANCE = 60
 """How far red, green and blue together may be from a colour."""
 
-_SCRIPT = """([names, distance]) => {
-    const canvas = document.querySelector(".chart-canvas");
+_SCRIPT = """([names, distance, picture]) => {
+    const canvas = picture ? window.exportedPicture : document.querySelector(".chart-canvas");
     const copy = Object.assign(document.createElement("canvas"), {width: canvas.width, height: canvas.height});
     const pen = copy.getContext("2d", {willReadFrequently: true});
     const style = getComputedStyle(document.documentElement);
@@ -34,7 +36,7 @@ _SCRIPT = """([names, distance]) => {
         if (!colours.some(([r, g, b]) => Math.abs(x - r) + Math.abs(y - g) + Math.abs(z - b) < distance)) continue;
         (found[at % width] ??= []).push(Math.floor(at / width));
     }
-    return {columns: found, plot: canvas.dataset.plot, ratio: canvas.width / canvas.clientWidth};
+    return {columns: found, plot: canvas.dataset.plot, ratio: canvas.width / (canvas.clientWidth || canvas.width)};
 }"""
 
 
@@ -89,6 +91,37 @@ def shown(page: Page, count: int) -> None:
 
 def painted(page: Page, colours: Sequence[str], distance: int = _DISTANCE) -> Painted:
     """Return where the first chart has one of *colours*, custom properties of the style sheet."""
-    found = page.evaluate(_SCRIPT, [list(colours), distance])
+    return _painted(page, colours, distance, is_picture=False)
+
+
+def _painted(page: Page, colours: Sequence[str], distance: int, *, is_picture: bool) -> Painted:
+    found = page.evaluate(_SCRIPT, [list(colours), distance, is_picture])
     columns = {int(at): rows for at, rows in found["columns"].items()}
     return Painted(columns, json.loads(found["plot"]), found["ratio"])
+
+
+_LOAD = """async ([data, plot, width, height]) => {
+    const image = new Image();
+    image.src = data;
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), {width, height});
+    canvas.getContext("2d").drawImage(image, 0, 0, width, height);
+    canvas.dataset.plot = plot;
+    window.exportedPicture = canvas;
+}"""
+
+
+def exported(page: Page, folder: Path, kind: str, colours: str) -> Painted:
+    """Return the marks in a picture that the first chart is exported as; *colours* is the choice of the menu."""
+    page.get_by_text("Export").click()
+    page.locator(".menu-items").get_by_label("Colours").select_option(colours)
+    with page.expect_download() as download:
+        page.get_by_text(kind).click()
+    file = folder / download.value.suggested_filename
+    download.value.save_as(file)
+    plot = page.locator(".chart").first.get_attribute("data-exported")
+    media_type = "image/svg+xml" if file.suffix == ".svg" else "image/png"
+    data = f"data:{media_type};base64,{base64.b64encode(file.read_bytes()).decode()}"
+    page.evaluate(_LOAD, [data, plot, 1920, 960])
+    found = _painted(page, [*(f"--run-{number}" for number in range(7)), "--spike"], _DISTANCE, is_picture=True)
+    return found._replace(ratio=2.0)

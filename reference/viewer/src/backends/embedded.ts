@@ -1,7 +1,10 @@
 /** Takes runs from the page itself, as `toyspec report` wrote it: see "A report" in ../../PROTOCOL.md. */
 
 import { type AnyFrame, FrameReader } from "../frames.js";
-import type { Backend, CurveRequest, Detail, Frame, Listing, ReportHeader } from "../protocol.js";
+import { EXTENSIONS } from "../generated/media.js";
+import type { Backend, CurveRequest, Detail, Frame, Listing, Media, ReportHeader } from "../protocol.js";
+
+const ABSENT = "This file is not in the report: it has small files only. Open the runs with `toyspec view`.";
 
 export class Embedded implements Backend {
   readonly kind = "embedded";
@@ -54,6 +57,22 @@ export class Embedded implements Backend {
 
   bytes(): Promise<Uint8Array> {
     return Promise.reject(new Error("a report has no raw lines; open the runs with `toyspec view`"));
+  }
+
+  mediaAddress(_run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string | null {
+    const data = this.dataOf(sha256);
+    const type = Object.hasOwn(EXTENSIONS, media_type) ? media_type : "application/octet-stream";
+    return data === null ? null : `data:${type};base64,${data}`;
+  }
+
+  mediaBytes(_run: string, { sha256 }: Pick<Media, "sha256">): Promise<Uint8Array> {
+    const data = this.dataOf(sha256);
+    return data === null ? Promise.reject(new Error(ABSENT)) : Promise.resolve(Uint8Array.from(atob(data), (character) => character.charCodeAt(0)));
+  }
+
+  private dataOf(sha256: string): string | null {
+    const { media } = this.header;
+    return media && Object.hasOwn(media, sha256) ? media[sha256]! : null;
   }
 
   changes(): () => void {

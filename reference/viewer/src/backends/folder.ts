@@ -61,6 +61,14 @@ export class Folder implements Backend {
     return this.ask<Answer<"bytes">>("bytes", [run, path, offset, length]);
   }
 
+  mediaAddress(): null {
+    return null;
+  }
+
+  mediaBytes(): Promise<Uint8Array> {
+    return Promise.reject(new Error("Media are not read from an opened folder. Show the runs with `toyspec view`."));
+  }
+
   changes(take: (change: Change) => void): () => void {
     this.listeners.add(take);
     return () => this.listeners.delete(take);

@@ -2,7 +2,7 @@
 
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
-import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -36,6 +36,14 @@ export class Served implements Backend {
     const answer = await asked(`files?${new URLSearchParams({ run, path }).toString()}`, { headers });
     const data = new Uint8Array(await answer.arrayBuffer());
     return answer.status === 206 ? data : data.subarray(offset, offset + length);
+  }
+
+  mediaAddress(run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string {
+    return `media?${new URLSearchParams({ run, sha256, type: media_type }).toString()}`;
+  }
+
+  async mediaBytes(run: string, media: Pick<Media, "sha256" | "media_type">): Promise<Uint8Array> {
+    return new Uint8Array(await (await asked(this.mediaAddress(run, media))).arrayBuffer());
   }
 
   changes(take: (change: Change) => void): () => void {

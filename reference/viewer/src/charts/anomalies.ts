@@ -9,6 +9,7 @@ export interface Spike {
   bucket: number;
   /** The places that the bucket covers; the same twice for a single point. */
   from: number;
+  /** Both are the exact place, once the points of the bucket were looked at. */
   to: number;
   /** The extreme value as it was logged. */
   value: number;
@@ -67,6 +68,50 @@ export function notFiniteOf(curve: Curve): readonly number[] {
   return found;
 }
 
+/** Places of values that are not finite, by bucket, once its points were looked at. */
+const EXACT = new WeakMap<Curve, Map<number, readonly number[]>>();
+
+/** Returns between which places the values of a bucket that are not finite are: a pair for each that is known. */
+export function notFiniteSpans(curve: Curve, bucket: number): readonly (readonly [number, number])[] {
+  const exact = EXACT.get(curve)?.get(bucket);
+  return exact ? exact.map((place) => [place, place]) : [spanOf(curve, bucket)];
+}
+
+/** What is marked over more than a pixel, with how its exact place is taken in. */
+export interface Wide {
+  /** Names it among those of its curve. */
+  key: string;
+  from: number;
+  to: number;
+  settle(points: Curve): void;
+}
+
+/** Returns the marks of a curve that are wider than a width in places. */
+export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, to: number) => boolean): Wide[] {
+  const inside = (points: Curve, holds: (at: number) => boolean, [from, to]: readonly [number, number]) =>
+    [...points.place.keys()].filter((at) => holds(at) && points.place[at]! >= from && points.place[at]! <= to).map((at) => points.place[at]!);
+  const spikes = (spikesOf(curve, isLog) as Spike[]).filter(({ from, to }) => isWide(from, to)).map((spike): Wide => ({
+    key: `${spike.bucket} ${spike.value}`, from: spike.from, to: spike.to,
+    settle: (points) => {
+      const [place] = inside(points, (at) => points.max[at] === spike.value || points.min[at] === spike.value, [spike.from, spike.to]);
+      if (place !== undefined) spike.from = spike.to = place;
+    },
+  }));
+  const others = notFiniteOf(curve).filter((bucket) => notFiniteSpans(curve, bucket).some(([from, to]) => isWide(from, to))).map((bucket): Wide => {
+    const [from, to] = spanOf(curve, bucket);
+    return {
+      key: `${bucket} not finite`, from, to,
+      settle: (points) => {
+        const places = inside(points, (at) => points.nan[at]! > 0, [from, to]);
+        if (places.length === 0) return;
+        const known = EXACT.get(curve) ?? new Map<number, readonly number[]>();
+        EXACT.set(curve, known.set(bucket, places));
+      },
+    };
+  });
+  return [...spikes, ...others];
+}
+
 /** Returns everything that is marked of a run, within a range of x. */
 export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[] {
   const { curve, shift } = series;
@@ -77,10 +122,7 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
     });
   const all: Anomaly[] = [
     ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),
-    ...notFiniteOf(curve).map((at): Anomaly => {
-      const [from, to] = spanOf(curve, at);
-      return { series, kind: "not finite", from: from + shift, to: to + shift, value: null };
-    }),
+    ...notFiniteOf(curve).flatMap((at) => notFiniteSpans(curve, at)).map(([from, to]): Anomaly => ({ series, kind: "not finite", from: from + shift, to: to + shift, value: null })),
     ...places(curve.header.gaps, "gap"), ...places(curve.header.resumes, "resumption"),
   ];
   return all.filter(({ from, to }) => to >= x.from && from <= x.to);

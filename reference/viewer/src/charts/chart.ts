@@ -1,7 +1,7 @@
 /** One chart: a metric of the shown runs over each other. */
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
-import { curveOf } from "../frames.js";
+import { type Curve, curveOf } from "../frames.js";
 import type { Axis, Frame, Run } from "../protocol.js";
 import { show } from "../run/raw-line.js";
 import type { Store } from "../store.js";
@@ -9,8 +9,9 @@ import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
-import { differences, envelopeOf, grouped as groupedSeries, isGroup } from "./grouping.js";
-import { type Anomaly, anomaliesOf } from "./anomalies.js";
+import { differences, envelopeOf, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
+import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
+import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
@@ -46,6 +47,12 @@ const NEAR = 8;
 const DESCRIBE_MS = 250;
 /** Buckets that a server keeps of a curve. */
 const MOST_KEPT = 2048;
+/** A mark that is wider has no exact place yet, in pixels; of so many the places are asked for at once. */
+const [WIDE_MARK, MOST_REFINED] = [2, 100];
+/** The marks of each curve whose exact places were asked for. */
+const REFINED = new WeakMap<Curve, Set<string>>();
+/** Further metrics that a chart offers. */
+const MOST_OFFERED = 500;
 const MARGIN = { left: 58, right: 14, top: 8, bottom: 36 };
 
 /** A single point of a curve. */
@@ -70,6 +77,10 @@ export class Chart {
   private readonly tooltip = new Tooltip(this.area);
   private readonly line = html("div", { class: "chart-line", role: "status" });
   private readonly curves: Curves;
+  private second: { metric: string; curves: Curves } | null = null;
+  private readonly choice = html("select", { class: "field", "aria-label": "Second metric" });
+  private offered = -1;
+  private isRefining = false;
   private size = { width: 0, height: 0, ratio: 0 };
   private timer: ReturnType<typeof setTimeout> | undefined;
   private paintsAt = 0;
@@ -88,22 +99,21 @@ export class Chart {
     readonly isLarge = false,
   ) {
     const { store } = setting;
-    this.curves = new Curves(metric, store.backend, setting.queue, {
-      arrived: () => this.repaintSoon(performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
-      finished: () => {
-        if (this.isSeen) this.want();
-        this.repaintSoon(this.lastPaint + ARRIVAL_MS);
-      },
-    });
+    this.curves = this.curvesOf(metric);
+    this.choice.addEventListener("change", () => store.update({ also: this.choice.value }));
     this.overlay.setAttribute("aria-label", `${plain(metric)}, not drawn yet.`);
     const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Close, back to all charts" : `Enlarge ${plain(metric)}` }, () =>
       store.update({ focus: isLarge ? "" : metric }),
     );
-    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), exportMenu(this), enlarge);
+    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), exportMenu(this), enlarge);
     this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.line, this.table);
     if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve to see its line of the log."));
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
+  }
+
+  get colouring(): Colouring | null {
+    return this.setting.only ? null : this.setting.store.colouring;
   }
 
   get state(): ViewState {
@@ -131,18 +141,19 @@ export class Chart {
   }
 
   manner(): Manner {
-    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run, ratio: this.size.ratio, isColoured: this.setting.store.colouring !== null };
+    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run, ratio: this.size.ratio, isColoured: this.colouring !== null, font: "system-ui, sans-serif", size: 11 };
   }
 
   /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
-  async choose(run: string, place: number): Promise<void> {
+  async choose(run: string, place: number, metric?: string): Promise<void> {
     const { backend } = this.setting.store;
-    const series = [...(this.plot?.series ?? []), ...(this.plot?.background ?? [])].find((each) => each.run.id === run);
+    const own = [...(this.plot?.series ?? []), ...(this.plot?.background ?? [])].filter((each) => each.run.id === run && (metric === undefined || each.metric === metric));
+    const series = own.length > 1 ? this.nearestTo(own, place) : own[0];
     if (!series || isGroup(series.run) || backend.kind === "embedded") return;
     const text = html("pre", { class: "raw", tabindex: 0 });
     fill(this.line, text);
     try {
-      const point = await backend.point({ run, metric: this.metric, axis: series.curve.axis, at: place - series.shift });
+      const point = await backend.point({ run, metric: series.metric, axis: series.curve.axis, at: place - series.shift });
       if (!point) fill(text, "The log has no line for this point.");
       else {
         const link = html("a", { href: `#run/${encodeURIComponent(run)}` }, plain(series.run.name));
@@ -152,6 +163,17 @@ export class Chart {
     } catch (error) {
       fill(text, (error as Error).message);
     }
+  }
+
+  /** Returns which of the two metrics of a run is under the pointer. */
+  private nearestTo(all: readonly Series[], place: number): Series | undefined {
+    const { box, y } = this.plot!;
+    const down = placer(y, box.top + box.height, -box.height);
+    const distance = (series: Series) => {
+      const at = nearest(series.curve, place - series.shift);
+      return at < 0 ? Infinity : Math.abs(down(drawn(series, at)) - (this.pointing.cursor?.pointer?.y ?? 0));
+    };
+    return [...all].sort((a, b) => distance(a) - distance(b))[0];
   }
 
   /** Returns what is marked at a point: in the strip below, or a spike in the chart. */
@@ -192,19 +214,19 @@ export class Chart {
         if (at >= 0) place = finer!.place[at]! + shift;
       };
       const range = { from: from - shift, to: to - shift };
-      await backend.curves({ metric: this.metric, runs: [run.id], axis: curve.axis, buckets: MOST_KEPT, ...range }, take, new AbortController().signal).catch(() => undefined);
+      await backend.curves({ metric: series.metric, runs: [run.id], axis: curve.axis, buckets: MOST_KEPT, ...range }, take, new AbortController().signal).catch(() => undefined);
     }
-    await this.choose(run.id, place);
+    await this.choose(run.id, place, series.metric);
   }
 
   /** Returns the single points of a run in a range; null where the back end has only buckets. */
-  async pointsOf(run: string, axis: Axis, range: { from: number; to: number }): Promise<Point[] | null> {
+  async pointsOf({ run, metric, axis }: { run: string; metric: string; axis: Axis }, range: { from: number; to: number }): Promise<Point[] | null> {
     let found: Point[] | null = null;
     const take = (frame: Frame) => {
       const curve = frame.header.attempt === "latest" ? curveOf(frame, axis) : null;
       if (curve?.header.level === 1) found = [...curve.place.keys()].map((at) => ({ place: curve.place[at]!, value: curve.last[at]!, nan: curve.nan[at]! }));
     };
-    await this.setting.store.backend.curves({ metric: this.metric, runs: [run], axis, buckets: 2 * MOST_KEPT, ...range }, take, new AbortController().signal);
+    await this.setting.store.backend.curves({ metric, runs: [run], axis, buckets: 2 * MOST_KEPT, ...range }, take, new AbortController().signal);
     return found;
   }
 
@@ -219,16 +241,24 @@ export class Chart {
 
   drop(): void {
     this.curves.drop();
+    this.second?.curves.drop();
   }
 
   grow(run: string): void {
     this.curves.grow(run);
+    this.second?.curves.grow(run);
     if (this.isSeen) this.want();
+  }
+
+  /** The second metric, "" for none. */
+  get also(): string {
+    return this.isLarge ? this.state.also : "";
   }
 
   /** Fetches what is missing and repaints. */
   update(): void {
     if (!this.isSeen || this.size.width === 0) return;
+    this.updateSecond();
     this.wantSoon();
     this.repaint();
   }
@@ -270,10 +300,44 @@ export class Chart {
     });
   }
 
+  private updateSecond(): void {
+    const { also } = this;
+    if (this.isLarge) this.offerSecond();
+    if (also === (this.second?.metric ?? "")) return;
+    this.second?.curves.drop();
+    this.second = also === "" || also === this.metric ? null : { metric: also, curves: this.curvesOf(also) };
+    this.want();
+  }
+
+  /** Lists the other metrics, those that end in the same words first: `val/loss` beside `loss`. */
+  private offerSecond(): void {
+    const { also } = this;
+    const names = new Set((this.setting.only ? [this.setting.only] : this.setting.store.drawn).flatMap(({ metrics }) => Object.keys(metrics)));
+    if (names.size === this.offered && this.choice.value === also) return;
+    this.offered = names.size;
+    names.delete(this.metric);
+    if (also !== "") names.add(also);
+    const tail = (name: string) => name.split(/[/_.]/).at(-1);
+    const order = [...names].sort((a, b) => Number(tail(b) === tail(this.metric)) - Number(tail(a) === tail(this.metric)) || (a < b ? -1 : 1));
+    fill(this.choice, html("option", { value: "" }, "no other metric"), ...order.slice(0, MOST_OFFERED).map((name) => html("option", { value: name }, plain(name, 60))));
+    this.choice.value = also;
+  }
+
+  private curvesOf(metric: string): Curves {
+    const { store, queue } = this.setting;
+    return new Curves(metric, store.backend, queue, {
+      arrived: () => this.repaintSoon(performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
+      finished: () => {
+        if (this.isSeen) this.want();
+        this.repaintSoon(this.lastPaint + ARRIVAL_MS);
+      },
+    });
+  }
+
   private get runs(): readonly Run[] {
     const { only, store } = this.setting;
     const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.drawn;
-    return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || left_out.metrics > 0);
+    return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || (this.second && Object.hasOwn(metrics, this.second.metric)) || left_out.metrics > 0);
   }
 
   /** True where runs are so many that those which are not selected are background. */
@@ -291,7 +355,7 @@ export class Chart {
     const axis = this.state.x === "wall" ? "time" : this.state.x;
     // The starts of runs differ: a range of the wall clock is none of the time since the start.
     const range = this.state.x === "wall" ? null : zoom;
-    this.curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+    for (const curves of [this.curves, ...(this.second ? [this.second.curves] : [])]) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
   }
 
   private resize(): void {
@@ -345,6 +409,35 @@ export class Chart {
       this.describe();
     }, DESCRIBE_MS);
     this.point();
+    void this.refine();
+  }
+
+  /** Looks for the exact places of what is marked over more than two pixels: of many runs on a wide page, buckets are wider. */
+  private async refine(): Promise<void> {
+    const { plot, isRefining } = this;
+    const { backend } = this.setting.store;
+    if (!plot || isRefining || backend.kind === "embedded") return;
+    const across = placer(plot.x, plot.box.left, plot.box.width);
+    const marks = [...plot.background, ...plot.series].filter(({ run }) => !isGroup(run)).flatMap((series) =>
+      wideMarks(series.curve, plot.y.isLog, (from, to) => {
+        const [left, right] = [across(from + series.shift), across(to + series.shift)];
+        return right - left > WIDE_MARK && right >= plot.box.left && left <= plot.box.left + plot.box.width;
+      }).map((mark) => ({ mark, series })).filter(({ mark }) => !REFINED.get(series.curve)?.has(mark.key)));
+    // For tests: whether the exact places of all marks are known.
+    Object.assign(this.canvas.dataset, { marks: String(marks.length) });
+    if (marks.length === 0) return;
+    this.isRefining = true;
+    for (const { mark, series } of marks.slice(0, MOST_REFINED)) {
+      const { curve, metric } = series;
+      REFINED.set(curve, (REFINED.get(curve) ?? new Set()).add(mark.key));
+      const take = (frame: Frame) => {
+        const points = frame.header.attempt === "latest" ? curveOf(frame, curve.axis) : null;
+        if (points && points.header.level < curve.header.level) mark.settle(points);
+      };
+      await backend.curves({ metric, runs: [curve.header.run], axis: curve.axis, buckets: MOST_KEPT, from: mark.from, to: mark.to }, take, new AbortController().signal).catch(() => undefined);
+    }
+    this.isRefining = false;
+    this.repaint();
   }
 
   /** Returns what is drawn in a box; null while there is nothing. */
@@ -357,7 +450,10 @@ export class Chart {
     const span = whole.to - whole.from;
     if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
     if (base !== "" && !this.setting.only) series = differences(series, base);
-    if (group !== "" && !this.setting.only) series = groupedSeries(series, group, x);
+    if (group !== "" && !this.setting.only) series = [false, true].flatMap((isSecond) => {
+      const own = series.filter((each) => each.isSecond === isSecond);
+      return own.length > 0 ? groupedSeries(own, group, x) : [];
+    });
     const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet }) => isQuiet) : [];
     const columns = Math.max(1, Math.round(box.width * ratio));
     const envelope = envelopeOf(quiet, x, { count: columns, cell: box.width / columns });
@@ -373,7 +469,7 @@ export class Chart {
   private flags(): Flag[] {
     const { x } = this.state;
     return (this.setting.flags?.() ?? []).flatMap((flag) => {
-      const place = placeOf(flag, x);
+      const place = flag.metric === undefined || flag.metric === this.metric ? placeOf(flag, x) : null;
       return place === null ? [] : [{ kind: flag.kind, text: flag.text, place }];
     });
   }
@@ -383,17 +479,19 @@ export class Chart {
     const { runs } = this;
     const isQuiet = this.isCrowded && runs.length > MOST_COLOURED;
     const isWall = this.state.x === "wall";
-    return runs.flatMap((run) => {
-      const pair = this.curves.pair(run.id);
+    const all = [{ metric: this.metric, curves: this.curves }, ...(this.second ? [this.second] : [])];
+    return all.flatMap(({ metric, curves }, at) => runs.flatMap((run) => {
+      const pair = curves.pair(run.id);
       const shift = isWall ? Date.parse(run.started_at ?? "") / 1000 : 0;
       if (!pair?.latest || Number.isNaN(shift)) return [];
-      return [{ run, look: only ? { colour: 0, dash: [] } : store.look(run.id), isQuiet: isQuiet && !store.isSelected(run.id), curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
-    });
+      const [look, isSecond] = [only ? { colour: 0, dash: [] } : store.look(run.id), at > 0];
+      return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
+    }));
   }
 
-  private smooth({ curve, run }: Series, span: number): Float64Array {
+  private smooth({ curve, run, isSecond }: Series, span: number): Float64Array {
     const { smoothing } = this.state;
-    const whole = this.curves.wholeOf(run.id);
+    const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id);
     const isPart = whole !== null && whole !== curve && curve.length > 0;
     return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
   }

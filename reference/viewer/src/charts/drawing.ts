@@ -3,7 +3,7 @@
 import type { Curve } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
-import { anomaliesOf, notFiniteOf, spanOf, spikesOf } from "./anomalies.js";
+import { anomaliesOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
 import { type Envelope, MEAN } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
@@ -35,6 +35,9 @@ export interface Manner {
   ratio: number;
   /** Whether runs that are background have colours too: those of a result or a setting. */
   isColoured: boolean;
+  /** Family and size of the text. */
+  font: string;
+  size: number;
 }
 
 /** More overlapping bands cannot be distinguished: then they are faint. */
@@ -43,12 +46,11 @@ const MOST_BANDS = 8;
 const MOST_LONG_MARKS = 4;
 /** Radius of a point without neighbours; its outline is drawn too. */
 const DOT = 1.2;
-const FONT = "11px system-ui, sans-serif";
 
 /** Draws axes, curves and marks; the marks of spikes are last, so that nothing hides them. */
 export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   const { box } = plot;
-  pen.font = FONT;
+  pen.font = `${manner.size}px ${manner.font}`;
   pen.lineJoin = "round";
   pen.lineCap = "round";
   drawAxes(pen, plot, manner);
@@ -95,7 +97,7 @@ interface Pieces {
   y(value: number): number;
 }
 
-function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours }: Manner): void {
+function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours, size }: Manner): void {
   const bottom = box.top + box.height;
   pen.lineWidth = 1;
   pen.setLineDash([]);
@@ -106,7 +108,7 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours }: Manner): voi
   pen.textBaseline = "middle";
   const across = placer(y, bottom, -box.height);
   pen.beginPath();
-  for (const { value, text } of ticks(y, "value", Math.max(2, Math.round(box.height / 42)))) {
+  for (const { value, text } of ticks(y, "value", Math.max(2, Math.round(box.height / (3.8 * size))))) {
     const at = Math.round(across(value)) + 0.5;
     pen.moveTo(box.left, at);
     pen.lineTo(box.left + box.width, at);
@@ -115,7 +117,7 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours }: Manner): voi
   pen.stroke();
   pen.textBaseline = "top";
   const along = placer(x, box.left, box.width);
-  for (const { value, text } of ticks(x, axis, Math.max(2, Math.round(box.width / 84)))) {
+  for (const { value, text } of ticks(x, axis, Math.max(2, Math.round(box.width / (7.6 * size))))) {
     const at = along(value);
     pen.textAlign = at > box.left + box.width - 24 ? "right" : at < box.left + 12 ? "left" : "center";
     pen.fillText(text, at, bottom + 17);
@@ -352,8 +354,7 @@ function drawNotFinite({ pen, plot, x }: Pieces, all: readonly Series[]): void {
     const [first, last] = visible(curve, plot.x, shift);
     for (const i of notFiniteOf(curve)) {
       if (i < first || i >= last) continue;
-      const [from, to] = spanOf(curve, i);
-      found.add(Math.round((x(from + shift) + x(to + shift)) / 2));
+      for (const [from, to] of notFiniteSpans(curve, i)) found.add(Math.round((x(from + shift) + x(to + shift)) / 2));
     }
   }
   if (found.size === 0) return;
@@ -396,6 +397,7 @@ function drawStrip({ pen, manner, plot, x }: Pieces, all: readonly Series[]): vo
     const colour = markColour(series, plot, manner);
     for (const { from, to } of anomaliesOf(series, plot.x, plot.y.isLog)) ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), colour);
   }
+  for (const { place, kind } of plot.flags) if (place >= plot.x.from && place <= plot.x.to) ticks.set(Math.round(x(place)), manner.colours.flags[kind]);
   pen.globalAlpha = 1;
   for (const colour of new Set(ticks.values())) {
     pen.beginPath();

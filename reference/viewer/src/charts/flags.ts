@@ -9,6 +9,8 @@ import type { Flag } from "./plot.js";
 export interface PlacedFlag extends Omit<Flag, "place">, AxisPlace {
   /** When the run started, in seconds since 1970; NaN where that is not known. */
   started: number;
+  /** The one metric that it is about. */
+  metric?: string | undefined;
 }
 
 /** Each run is read whole for its flags, so only so many selected ones have them. */
@@ -19,7 +21,10 @@ export function flagsOf(detail: Detail): PlacedFlag[] {
   const started = Date.parse(detail.row.started_at ?? "") / 1000;
   const notes = detail.notes.map(({ text, ...place }): PlacedFlag => ({ ...place, kind: "note", text, started }));
   const findings = detail.findings.flatMap(({ severity, rule, message, ...place }): PlacedFlag[] => (severity === "info" ? [] : [{ ...place, kind: severity, text: `${rule}: ${message}`, started }]));
-  return [...notes, ...findings];
+  const alerts = (detail.alerts ?? []).map(({ level, rule, text, step, t, metric }): PlacedFlag => ({
+    step, t, epoch: null, tokens: null, kind: level === "error" ? "error" : level === "info" ? "note" : "warning", text: `${rule}: ${text}`, started, metric,
+  }));
+  return [...notes, ...findings, ...alerts];
 }
 
 /** Returns where a flag is on an axis; null if it has no place there. */

@@ -54,10 +54,14 @@ export function grouped(series: readonly Series[], key: string, x: Range): Serie
     const own = series.filter(({ run }) => members.includes(run));
     const look = lookOf(at);
     const run: Run = { ...members[0]!, id: `${GROUP}${value}`, name: `${name} ${value === "" ? "absent" : value} (${counted(members.length, "run")})` };
-    return { run, look, isQuiet: false, curve: meanOf(own, x), abandoned: null, smooth: null, shift: 0 };
+    const { metric, isSecond } = series[0]!;
+    return { run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: false, curve: meanOf(own, x), abandoned: null, smooth: null, shift: 0 };
   });
   return [...series.map((each) => ({ ...each, isQuiet: true, abandoned: null })), ...means];
 }
+
+/** Returns how the second metric of a chart is drawn: in the same colour, dashed. */
+export const SECOND = ({ dash: _, ...look }: Look): Look => ({ ...look, dash: [6, 3] });
 
 function lookOf(at: number): Look {
   return { colour: at % COLOURS, dash: DASHES[Math.floor(at / COLOURS) % DASHES.length]! };
@@ -86,15 +90,17 @@ function meanOf(series: readonly Series[], x: Range): Curve {
 
 /** Returns what each curve has above that of a run; the curves unchanged where that run is not among them. */
 export function differences(series: readonly Series[], base: string): Series[] {
-  const reference = series.find(({ run }) => run.id === base);
-  if (!reference) return [...series];
-  return series.filter((each) => each !== reference).map((each) => {
+  const references = series.filter(({ run }) => run.id === base);
+  if (references.length === 0) return [...series];
+  return series.filter((each) => !references.includes(each)).flatMap((each) => {
+    const reference = references.find(({ metric }) => metric === each.metric);
+    if (!reference) return [];
     const { curve } = each;
     const places = curve.place.map((place) => place + each.shift);
     const under = resampled(reference, places, (at) => drawn(reference, at));
     const minus = (values: Float64Array) => values.map((value, at) => value - under[at]!);
     const own = { ...curve, header: { ...curve.header, best: null }, last: minus(curve.last), mean: minus(curve.mean), min: minus(curve.min), max: minus(curve.max) };
-    return { ...each, curve: own, abandoned: null, smooth: each.smooth && minus(each.smooth) };
+    return [{ ...each, curve: own, abandoned: null, smooth: each.smooth && minus(each.smooth) }];
   });
 }
 

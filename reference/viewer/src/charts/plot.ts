@@ -3,6 +3,7 @@
 import type { Curve } from "../frames.js";
 import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
+import { plain } from "../text.js";
 import type { Envelope } from "./grouping.js";
 
 export interface Range {
@@ -14,6 +15,9 @@ export interface Range {
 /** One run on a chart. */
 export interface Series {
   run: Run;
+  metric: string;
+  /** Whether it is of the second metric of a chart with two. */
+  isSecond: boolean;
   look: Look;
   /** True for one of many that only give the background. */
   isQuiet: boolean;
@@ -183,6 +187,11 @@ export function nearest(curve: Curve, place: number): number {
     if (Math.abs(each - place) < Math.abs(curve.place[best]! - place)) best = i;
   });
   return best;
+}
+
+/** Returns the name of a series: that of its run, with the metric in a chart of two. */
+export function nameOf({ run, metric, isSecond }: Series): string {
+  return isSecond ? `${plain(run.name, 80)} · ${plain(metric, 60)}` : plain(run.name, 80);
 }
 
 /** Returns the value that is drawn at a bucket. */

@@ -84,7 +84,7 @@ export class SvgPen implements Pen {
   }
 
   fillText(text: string, x: number, y: number): void {
-    const [, weight = "400", size, family] = /^(?:(\d+) )?(\d+)px (.+)$/.exec(this.font) ?? [];
+    const [, weight = "400", size, family] = /^(?:(\d+) )?([\d.]+)px (.+)$/.exec(this.font) ?? [];
     this.parts.push(
       `<text x="${round(x)}" y="${round(y)}" dy="${BASELINES[this.textBaseline] ?? "0"}" text-anchor="${ANCHORS[this.textAlign] ?? "start"}" font-family="${escaped(family ?? "sans-serif")}" font-size="${size}" font-weight="${weight}" fill="${escaped(String(this.fillStyle))}">${escaped(text)}</text>`,
     );

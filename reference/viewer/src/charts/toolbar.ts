@@ -5,15 +5,8 @@ import type { Store } from "../store.js";
 import { plain, short } from "../text.js";
 import { colourKeys, GRADIENT } from "./colouring.js";
 import { groupKeys } from "./grouping.js";
-import { START, type ViewState, type XAxis } from "../view-state.js";
+import { AXES, AXIS_TITLES, START, type ViewState, type XAxis } from "../view-state.js";
 
-const AXES: readonly (readonly [XAxis, string])[] = [
-  ["step", "Step"],
-  ["time", "Time since start"],
-  ["wall", "Date and time"],
-  ["epoch", "Epoch"],
-  ["tokens", "Tokens"],
-];
 /** The slider has equal steps in the length of the average: 1 - 10^-place. */
 const FINEST = 3;
 const MOST_KEYS = 60;
@@ -21,7 +14,7 @@ const MOST_KEYS = 60;
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
-  private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map(([value, text]) => html("option", { value }, text)));
+  private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
   private readonly legend = html("div", { class: "legend", hidden: true });

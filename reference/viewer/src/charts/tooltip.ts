@@ -6,7 +6,7 @@ import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
-import { drawn, placer, type Plot, type Series } from "./plot.js";
+import { drawn, nameOf, placer, type Plot, type Series } from "./plot.js";
 import { placeText } from "./ticks.js";
 
 const MOST_ROWS = 6;
@@ -79,8 +79,6 @@ const REACH = 9;
 const MOST_FLAGS = 3;
 /** A longer name is cut. */
 const MOST_LETTERS = 24;
-
-const nameOf = ({ run }: Series): string => plain(run.name, 80);
 
 function flagged({ plot, cursor }: Shown): HTMLElement[] {
   const x = placer(plot.x, plot.box.left, plot.box.width);

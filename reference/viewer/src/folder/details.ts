@@ -15,6 +15,7 @@ const MOST_RECORDS = 500;
 const MOST_BYTES = 8 << 20;
 const LISTS: { readonly [kind: string]: string } = {
   run_resume: "resumes", eval: "evaluations", sample: "samples", note: "notes", compare: "comparisons", artifact: "artifacts", op_timing: "op_timings",
+  media: "media", alert: "alerts", reference: "references",
 };
 
 const NOWHERE: AxisPlace = { step: null, t: null, epoch: null, tokens: null };
@@ -124,7 +125,7 @@ class Collected {
     if (kind === null || kind === "step") return;
     const list = LISTS[kind];
     if (list !== undefined) this.add(list, value, place);
-    else if (kind === "tap" || kind === "grad") this.addHistogram(kind, value, place);
+    else if (kind === "tap" || kind === "grad" || kind === "histogram") this.addHistogram(kind, value, place);
     else if (kind === "region_enter" || kind === "region_exit") this.addRegion(kind, value, place);
   }
 
@@ -132,7 +133,7 @@ class Collected {
     return this.found[list]?.at(-1) as Members | undefined;
   }
 
-  lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings"> {
+  lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings" | "media" | "alerts" | "references"> {
     const all = Object.fromEntries(Object.values(LISTS).map((list) => [list, this.found[list] ?? []]));
     return all as unknown as ReturnType<Collected["lists"]>;
   }
@@ -149,15 +150,15 @@ class Collected {
     if (this.fits(list, place, items.length >= MOST_ITEMS)) items.push({ t: null, step: null, ...value, line: place.line });
   }
 
-  private addHistogram(kind: "tap" | "grad", value: Members, place: RecordPlace): void {
-    const parts = kind === "grad" ? [value["param"]] : [value["region"], value["layer"], value["head"]];
+  private addHistogram(kind: HistogramSeries["kind"], value: Members, place: RecordPlace): void {
+    const parts = kind === "grad" ? [value["param"]] : kind === "histogram" ? [value["name"]] : [value["region"], value["layer"], value["head"]];
     const name = parts.filter((part) => typeof part === "string" || typeof part === "number").join(".");
     if (name === "") return;
     const key = `${kind} ${name}`;
     const series = this.histograms.get(key) ?? { kind, name, records: [] };
     if (!this.fits("histograms", place, series.records.length >= MOST_RECORDS || this.histograms.size >= MOST_ITEMS)) return;
     this.histograms.set(key, series);
-    const { kind: _kind, gram: _gram, param: _param, ...wanted } = value;
+    const { kind: _kind, gram: _gram, param: _param, name: _name, ...wanted } = value;
     series.records.push({ step: null, ...wanted, line: place.line } as unknown as Histogram);
   }
 

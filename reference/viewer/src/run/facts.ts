@@ -50,19 +50,21 @@ function leaf(value: Json): string {
 }
 
 /** Returns the files of the run, and the artifacts that the log records. */
-export function filesSection({ id, files, artifacts, left_out }: Detail, store: Store): Part | null {
-  if (files.length + artifacts.length === 0) return null;
+export function filesSection({ id, files, artifacts, references = [], left_out }: Detail, store: Store): Part | null {
+  if (files.length + artifacts.length + references.length === 0) return null;
   const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step == null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
   const present = files.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
-  const rest = left_out["artifacts"] ?? 0;
+  const elsewhere = references.map(({ uri, role, step, size_bytes }) => [plain(uri, 300), plain(role ?? ""), step == null ? "" : grouped(step), size_bytes == null ? "" : size(size_bytes)]);
+  const rest = (left_out["artifacts"] ?? 0) + (left_out["references"] ?? 0);
   return {
     title: "Files",
-    count: files.length + artifacts.length + rest,
+    count: files.length + artifacts.length + references.length + rest,
     element: html(
       "div",
       {},
       files.length > 0 && dataTable(["In the folder", "Size"], present, new Set([1])),
       artifacts.length > 0 && dataTable(["Artifact", "Role", "Step", "Size", "SHA-256"], recorded, new Set([2, 3])),
+      references.length > 0 && dataTable(["Elsewhere", "Role", "Step", "Size"], elsewhere, new Set([2, 3])),
     ),
   };
 }

@@ -7,6 +7,7 @@ import { counted, grouped, plain, short } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
 
+const TITLES = { grad: "Gradient", tap: "Tap", histogram: "Histogram" } as const;
 const HEIGHT = 150;
 /** Pixels of the canvas for one of the page: text stays sharp where it is enlarged. */
 const SHARPNESS = 2;
@@ -20,8 +21,9 @@ export function histogramsSection({ histograms, left_out }: Detail): Part | null
   return { title: "Distributions", count: histograms.length + (left_out["histograms"] ?? 0), element: list };
 }
 
-function card({ kind, name, records }: HistogramSeries): HTMLElement {
-  const canvas = html("canvas", { role: "img", "aria-label": `${kind === "grad" ? "Gradient" : "Tap"} ${plain(name)} over ${counted(records.length, "record")}` });
+function card({ kind, name, records: logged }: HistogramSeries): HTMLElement {
+  const records = logged.map(spanning);
+  const canvas = html("canvas", { role: "img", "aria-label": `${TITLES[kind]} ${plain(name)} over ${counted(records.length, "record")}` });
   new ResizeObserver(() => drawOn(canvas, records)).observe(canvas);
   const facts = html("p", { class: "count" });
   canvas.addEventListener("pointermove", (event) => {
@@ -33,7 +35,7 @@ function card({ kind, name, records }: HistogramSeries): HTMLElement {
   if (last) fill(facts, factsOf(last));
   const rows = records.slice(-20).map((record) => [record.step == null ? "" : grouped(record.step), ...[record.min, record.max, record.mean, record.l2].map(text)]);
   const table = html("div", { class: "unseen" }, dataTable(["step", "min", "max", "mean", "norm"], rows));
-  return html("figure", { class: "chart histogram" }, html("figcaption", { class: "chart-head" }, html("h3", {}, plain(name)), html("span", { class: "tag" }, kind === "grad" ? "gradient" : "tap")), canvas, facts, table);
+  return html("figure", { class: "chart histogram" }, html("figcaption", { class: "chart-head" }, html("h3", {}, plain(name)), html("span", { class: "tag" }, TITLES[kind].toLowerCase())), canvas, facts, table);
 }
 
 function text(value: number | null | undefined): string {
@@ -41,7 +43,7 @@ function text(value: number | null | undefined): string {
 }
 
 function factsOf({ step, min, max, mean, l2, nan_count }: Histogram): string {
-  const parts = [step == null ? "" : `step ${grouped(step)}: `, `${text(min)} to ${text(max)}, mean ${text(mean)}, norm ${text(l2)}`];
+  const parts = [step == null ? "" : `step ${grouped(step)}: `, `${text(min)} to ${text(max)}`, mean == null ? "" : `, mean ${text(mean)}`, l2 == null ? "" : `, norm ${text(l2)}`];
   return parts.join("") + (nan_count ? `, ${grouped(nan_count)} not finite` : "");
 }
 
@@ -85,16 +87,28 @@ function drawAll(pen: CanvasRenderingContext2D, records: readonly Histogram[], w
   if (last !== undefined && last !== null && last !== first) pen.fillText(grouped(last), wide - MARGIN.right, HEIGHT - MARGIN.bottom + 5);
 }
 
+/** Returns a histogram with bins of any width as one that drawing knows: from its first to its last edge. */
+function spanning(record: Histogram): Histogram {
+  const { edges, counts } = record;
+  if (!Array.isArray(edges) || !Array.isArray(counts) || edges.length !== counts.length + 1 || counts.length === 0) return record;
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  const mean = all > 0 ? counts.reduce((sum, count, bin) => sum + (count / all) * (edges[bin]! / 2 + edges[bin + 1]! / 2), 0) : null;
+  return { ...record, mean, min: edges[0]!, max: edges.at(-1)!, histogram: counts };
+}
+
 function drawColumn(pen: CanvasRenderingContext2D, record: Histogram, at: { left: number; width: number; down(value: number): number; colour: string }): void {
   const { min, max } = record;
   if (min === null || min === undefined || max === null || max === undefined) return;
   const counts = record.histogram ?? [1];
-  const most = Math.max(...counts, 1);
+  // Bins of different widths are compared by how many values they have for each unit.
+  const weights = counts.map((count, bin) => (record.edges ? count / (record.edges[bin + 1]! - record.edges[bin]! || Infinity) : count));
+  const most = Math.max(...weights, record.edges ? 0 : 1);
   pen.fillStyle = at.colour;
   for (const [bin, count] of counts.entries()) {
     if (count === 0) continue;
-    const [low, high] = [bin, bin + 1].map((edge) => at.down(min + ((max - min) * edge) / counts.length));
-    pen.globalAlpha = 0.08 + 0.92 * Math.sqrt(count / most);
+    const place = (edge: number) => (record.edges ? record.edges[edge]! : min + ((max - min) * edge) / counts.length);
+    const [low, high] = [bin, bin + 1].map((edge) => at.down(place(edge)));
+    pen.globalAlpha = 0.08 + 0.92 * Math.sqrt(weights[bin]! / most);
     pen.fillRect(at.left, high!, Math.max(at.width, 1), Math.max(low! - high!, 1));
   }
 }

@@ -1,7 +1,7 @@
 /** Evaluations, samples, comparisons and notes of a run. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
-import type { Detail, Evaluation, Sample } from "../protocol.js";
+import type { Detail, Evaluation, Json, Sample } from "../protocol.js";
 import { duration, grouped, plain, prose, short, valueText } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
@@ -43,6 +43,7 @@ function number(value: number | null | undefined): string {
 export function samplesSection({ samples, left_out }: Detail): Part | null {
   if (samples.length === 0) return null;
   const prompts = new Map<string, Sample[]>();
+  if (samples.some(({ reward, messages }) => reward !== undefined || messages !== undefined)) return { title: "Samples", count: samples.length + (left_out["samples"] ?? 0), element: rewardedSamples(samples) };
   for (const sample of samples) prompts.set(sample.prompt, [...(prompts.get(sample.prompt) ?? []), sample]);
   const list = longList([...prompts], ([prompt, all]) => samplesOf(prompt, all), 10);
   return { title: "Samples", count: samples.length + (left_out["samples"] ?? 0), element: list };
@@ -53,6 +54,47 @@ function samplesOf(prompt: string, all: readonly Sample[]): HTMLElement {
   const show = (left: number, right: number) => fill(pair, ...[...new Set([left, right])].map((at) => sampleCard(all, at, (next) => (at === left ? show(next, right) : show(left, next)))));
   show(Math.max(0, all.length - 2), all.length - 1);
   return html("li", { class: "samples" }, html("blockquote", {}, prose(prompt, 2000)), pair);
+}
+
+const ORDERS: { readonly [name: string]: (a: Sample, b: Sample) => number } = {
+  "latest first": (a, b) => b.line - a.line,
+  "highest reward first": (a, b) => known(b.reward, -Infinity) - known(a.reward, -Infinity) || a.line - b.line,
+  "lowest reward first": (a, b) => known(a.reward, Infinity) - known(b.reward, Infinity) || a.line - b.line,
+  "highest advantage first": (a, b) => known(b.advantage, -Infinity) - known(a.advantage, -Infinity) || a.line - b.line,
+};
+/** The order that was chosen last: a run that is written is shown again and again. */
+let chosenOrder = "latest first";
+
+const known = (value: number | null | undefined, other: number): number => (typeof value === "number" ? value : other);
+
+/** Returns samples of reinforcement learning, in an order that the user chooses. */
+function rewardedSamples(samples: readonly Sample[]): HTMLElement {
+  const select = html("select", { class: "field", "aria-label": "Order of samples" }, ...Object.keys(ORDERS).map((name) => html("option", {}, name)));
+  const list = html("div", {});
+  const show = () => fill(list, longList([...samples].sort(ORDERS[chosenOrder]), rewardedSample, 10));
+  select.value = chosenOrder;
+  select.addEventListener("change", () => {
+    chosenOrder = select.value;
+    show();
+  });
+  show();
+  return html("div", {}, html("label", { class: "samples-order" }, html("span", { class: "label" }, "Order"), select), list);
+}
+
+function rewardedSample({ step, id, group, reward, rewards = {}, advantage, tokens, truncated, messages, prompt, text }: Sample): HTMLElement {
+  const facts = [step != null && `step ${grouped(step)}`, id !== undefined && plain(id, 80), group !== undefined && `group ${plain(group, 80)}`, tokens !== undefined && `${grouped(tokens)} tokens`, truncated === true && "cut off"].filter(Boolean);
+  const values: [string, number | null | undefined][] = [["reward", reward], ...Object.entries(rewards).slice(0, MOST_EXTRA), ["advantage", advantage]];
+  const shown = values.filter(([, value]) => value !== undefined).map(([name, value], at) => html("span", { class: at === 0 && name === "reward" ? "tag reward" : "tag" }, `${plain(name, 40)} ${number(value)}`));
+  const turns = Array.isArray(messages) && messages.length > 0 ? messages.slice(0, 50).map(({ role, content }) => turn(plain(String(role ?? ""), 40), contentText(content))) : [turn("prompt", prompt)];
+  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, turn("answer", text));
+}
+
+function contentText(content: Json | undefined): string {
+  return typeof content === "string" ? content : JSON.stringify(content ?? null);
+}
+
+function turn(role: string, text: string): HTMLElement {
+  return html("div", { class: "turn" }, html("span", { class: "label" }, role), html("p", { class: "prose" }, prose(text, 4000)));
 }
 
 function sampleCard(all: readonly Sample[], at: number, choose: (at: number) => void): HTMLElement {
@@ -73,8 +115,8 @@ export function comparisonsSection({ comparisons }: Detail): Part | null {
 /** Returns the notes, the last one first. */
 export function notesSection({ notes, left_out }: Detail): Part | null {
   if (notes.length === 0) return null;
-  const list = longList([...notes].reverse(), ({ step, t, text, line }) => {
-    const where = [step != null && `step ${grouped(step)}`, t != null && duration(t), line > 0 && `line ${grouped(line)}`].filter(Boolean).join(", ");
+  const list = longList([...notes].reverse(), ({ step, t, text, line, topic, by }) => {
+    const where = [typeof topic === "string" && plain(topic, 40), typeof by?.name === "string" && plain(by.kind === "human" || by.kind === undefined ? by.name : `${by.name} (${by.kind})`, 80), step != null && `step ${grouped(step)}`, t != null && duration(t), line > 0 && `line ${grouped(line)}`].filter(Boolean).join(", ");
     return html("li", { class: "note" }, html("p", { class: "count" }, where), html("p", { class: "prose" }, prose(text, 4000)));
   }, 20);
   return { title: "Notes", count: notes.length + (left_out["notes"] ?? 0), element: list };

@@ -11,8 +11,10 @@ import type { Changed, Store } from "../store.js";
 import { stateChip } from "../table.js";
 import { duration, findingsLine, grouped, moment, plain, prose, size } from "../text.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
+import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
 import { histogramsSection } from "./histograms.js";
+import { mediaSections } from "./media.js";
 import { comparisonsSection, evaluationsSection, notesSection, samplesSection } from "./records.js";
 import { regionsSection, timingsSection } from "./timings.js";
 
@@ -160,7 +162,7 @@ export class RunView implements Showing {
     const { detail, store } = this;
     const parts: (Part | null)[] = detail
       ? [
-          findingsSection(detail, store), evaluationsSection(detail), samplesSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          findingsSection(detail, store), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
       : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];

@@ -1,0 +1,170 @@
+/** Pictures, sounds, films and tables of a run, by name, with a slider over the steps. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import { EXTENSIONS } from "../generated/media.js";
+import type { Detail, Media } from "../protocol.js";
+import type { Store } from "../store.js";
+import { counted, duration, grouped, plain, prose, size } from "../text.js";
+import { dataTable, longList } from "./lists.js";
+import type { Part } from "./run-view.js";
+
+/** Small pictures in the strip; of more steps some are left out of it, none of the slider. */
+const MOST_SMALL = 48;
+/** Larger text and tables are to be saved. */
+const MOST_TEXT = 2 << 20;
+const [MOST_ROWS, MOST_COLUMNS] = [200, 40];
+
+type Family = "picture" | "sound" | "film" | "table" | "text" | "file";
+
+/** Returns how a media type is shown; one that is not of the list of schemas/media.json is a file to save. */
+export function familyOf(type: string): Family {
+  if (!Object.hasOwn(EXTENSIONS, type)) return "file";
+  const [kind] = type.split("/");
+  return kind === "image" ? "picture" : kind === "audio" ? "sound" : kind === "video" ? "film" : type === "text/csv" ? "table" : "text";
+}
+
+/** Where the slider of a name was left, by run and name: a run that is written is shown again and again. */
+const LEFT_AT = new Map<string, number>();
+
+/** Returns a part for pictures and films, one for sounds, and one for tables and other files. */
+export function mediaSections({ id, media = [], left_out }: Detail, store: Store): (Part | null)[] {
+  const titles: { [family in Family]: string } = { picture: "Pictures", film: "Pictures", sound: "Sounds", table: "Tables", text: "Tables", file: "Other files" };
+  let more = left_out["media"] ?? 0;
+  return [...new Set(Object.values(titles))].map((title): Part | null => {
+    const own = media.filter(({ media_type }) => titles[familyOf(media_type)] === title);
+    if (own.length === 0) return null;
+    const names = new Map<string, Media[]>();
+    for (const each of own) names.set(each.name, [...(names.get(each.name) ?? []), each]);
+    const count = own.length + more;
+    const rest = more > 0 && html("p", { class: "count" }, `${counted(more, "file")} more of the run ${more === 1 ? "is" : "are"} counted, not shown.`);
+    more = 0;
+    return { title, count, element: html("div", {}, longList([...names], ([name, all]) => new Shown(id, name, all, store).element, 12), rest) };
+  });
+}
+
+/** All media of one name. */
+class Shown {
+  readonly element: HTMLElement;
+  /** What was logged at each step, in the order of the log. */
+  private readonly steps: readonly (readonly Media[])[];
+  private readonly stage = html("div", { class: "media-stage" });
+  private readonly where = html("output", { class: "count" });
+  private readonly strip = html("div", { class: "media-strip" });
+  private readonly slider: HTMLInputElement;
+
+  constructor(
+    private readonly run: string,
+    name: string,
+    all: readonly Media[],
+    private readonly store: Store,
+  ) {
+    const steps = new Map<string, Media[]>();
+    // Without a step, what has another position is of the same moment only if its time is the same.
+    for (const each of all) {
+      const key = each.step == null ? `t ${each.t}` : String(each.step);
+      steps.set(key, [...(steps.get(key) ?? []), each]);
+    }
+    this.steps = [...steps.values()].map((some) => [...some].sort((a, b) => (a.index ?? 0) - (b.index ?? 0)));
+    const last = this.steps.length - 1;
+    this.slider = html("input", { type: "range", min: 0, max: last, value: last, "aria-label": `Step of ${plain(name)}` });
+    const key = `${run} ${name}`;
+    this.slider.addEventListener("input", () => {
+      LEFT_AT.set(key, Number(this.slider.value));
+      this.show(Number(this.slider.value));
+    });
+    const head = html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && this.slider, this.where);
+    this.element = html("li", { class: "media" }, head, this.stage, last > 0 && this.strip);
+    this.fillStrip();
+    this.show(Math.min(LEFT_AT.get(key) ?? last, last));
+  }
+
+  private show(at: number): void {
+    this.slider.value = String(at);
+    const some = this.steps[at]!;
+    const [{ step, t }] = some as [Media];
+    this.where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
+    this.slider.setAttribute("aria-valuetext", this.where.textContent);
+    fill(this.stage, ...some.map((media) => this.figure(media)));
+    for (const small of this.strip.children) small.classList.toggle("is-chosen", small.getAttribute("data-at") === String(at));
+  }
+
+  private fillStrip(): void {
+    const { length } = this.steps;
+    const count = Math.min(length, MOST_SMALL);
+    const places = [...new Set(Array.from({ length: count }, (_, at) => Math.round((at * (length - 1)) / Math.max(count - 1, 1))))];
+    for (const at of places) {
+      const [media] = this.steps[at] as [Media];
+      const address = familyOf(media.media_type) === "picture" ? this.store.backend.mediaAddress(this.run, media) : null;
+      if (address === null) return;
+      const small = html("button", { type: "button", class: "media-small", "data-at": at, "aria-label": media.step == null ? `Picture ${at + 1}` : `Step ${grouped(media.step)}` }, html("img", { src: address, alt: "", loading: "lazy" }));
+      small.addEventListener("click", () => {
+        this.slider.value = String(at);
+        this.slider.dispatchEvent(new Event("input"));
+      });
+      this.strip.append(small);
+    }
+  }
+
+  private figure(media: Media): HTMLElement {
+    const { caption, media_type, size_bytes, seconds, width, height } = media;
+    const facts = [width && height ? `${width} × ${height}` : "", seconds ? duration(seconds) : "", size_bytes === undefined ? "" : size(size_bytes), plain(media_type, 60)].filter(Boolean);
+    const text = html("figcaption", {}, caption !== undefined && html("span", { class: "prose" }, prose(caption, 2000)), html("small", {}, facts.join(" · ")));
+    return html("figure", { class: "media-figure" }, this.content(media), text);
+  }
+
+  private content(media: Media): HTMLElement {
+    const { backend } = this.store;
+    const family = familyOf(media.media_type);
+    if (family === "table" || family === "text") return this.text(media, family);
+    const src = backend.mediaAddress(this.run, media);
+    const missing = (text: string) => html("p", { class: "nothing" }, text);
+    if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "See it with `toyspec view`.");
+    const name = `${media.name.replace(/[^\w.-]+/g, "-").slice(0, 80)}.${EXTENSIONS[media.media_type] ?? "bin"}`;
+    const link = html("a", { href: src, download: name }, `Save ${plain(name)}`);
+    if (family === "file") return link;
+    const label = plain(media.caption ?? media.name, 300);
+    const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
+    const shown = family === "picture" ? html("img", { src, alt: label, loading: "lazy", ...sizes }) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
+    shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check --media` says which."), link), { once: true });
+    return shown;
+  }
+
+  private text(media: Media, family: "table" | "text"): HTMLElement {
+    const shown = html("div", { class: "media-text" }, "Loading …");
+    if ((media.size_bytes ?? 0) > MOST_TEXT) {
+      const address = this.store.backend.mediaAddress(this.run, media);
+      fill(shown, "Too long to show here. ", address !== null && html("a", { href: address, download: "" }, "Save it"));
+      return shown;
+    }
+    this.store.backend.mediaBytes(this.run, media).then(
+      (bytes) => {
+        const whole = new TextDecoder().decode(bytes.subarray(0, MOST_TEXT));
+        fill(shown, family === "table" ? tableOf(rowsOf(whole)) : html("pre", { class: "raw", tabindex: 0 }, prose(whole)));
+      },
+      (error: unknown) => fill(shown, (error as Error).message),
+    );
+    return shown;
+  }
+}
+
+function tableOf(rows: readonly (readonly string[])[]): HTMLElement {
+  const [heads = [], ...body] = rows;
+  const cells = body.slice(0, MOST_ROWS).map((row) => heads.slice(0, MOST_COLUMNS).map((_, at) => plain(row[at] ?? "", 300)));
+  const numbers = new Set([...heads.keys()].filter((at) => body.length > 0 && body.every((row) => row[at] === undefined || row[at] === "" || !Number.isNaN(Number(row[at])))));
+  const left = [body.length > MOST_ROWS && counted(body.length - MOST_ROWS, "row"), heads.length > MOST_COLUMNS && counted(heads.length - MOST_COLUMNS, "column")].filter(Boolean);
+  return html("div", {}, dataTable(heads.slice(0, MOST_COLUMNS).map((head) => plain(head, 80)), cells, numbers), left.length > 0 && html("p", { class: "count" }, `${left.join(" and ")} more`));
+}
+
+/** Returns the rows of a text in CSV. */
+export function rowsOf(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  for (const [whole, quoted, bare = "", end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|$)/g)) {
+    if (whole === "" && row.length === 0) break;
+    row.push(quoted === undefined ? bare : quoted.replaceAll('""', '"'));
+    if (end === ",") continue;
+    rows.push(row);
+    row = [];
+  }
+  return rows;
+}
