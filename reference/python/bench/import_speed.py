@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from measuring import Row, alternating, missing, per_call, ratio, spread
 from toyspec.checker import check
-from toyspec.convert import event_messages, event_records, import_runs
-from toyspec.convert.block_records import BLOCK_BYTES, FILE_HEADER
+from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
 from toyspec.convert.protobuf import field, integer_field
+from toyspec.convert.wandb_leveldb import BLOCK_BYTES, FILE_HEADER
 from toyspec.reading.reader import read
 from toyspec.runs.summarizing import summarize_run
 
@@ -51,10 +51,10 @@ def _tensorboard(folder: Path, size: int) -> Iterator[Row]:
     source = folder / "tb"
     source.mkdir()
     with (source / "events.out.tfevents.1790000000.bench").open("wb") as file:
-        file.write(event_records.record(event_messages.version_event(_WALL)))
+        file.write(tensorboard_records.record(tensorboard_messages.version_event(_WALL)))
         for step in range(size // len(_TAGS)):
-            events = [event_messages.scalar_event(_WALL + step, step, tag, step / 7) for tag in _TAGS]
-            file.write(b"".join(map(event_records.record, events)))
+            events = [tensorboard_messages.scalar_event(_WALL + step, step, tag, step / 7) for tag in _TAGS]
+            file.write(b"".join(map(tensorboard_records.record, events)))
 
     def accumulate() -> None:
         accumulator = EventAccumulator(str(source), size_guidance={"scalars": 0})

@@ -19,7 +19,7 @@ from conversions import SAMPLES, accounted, importable_samples, imported, record
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.cli.commands import load as command_module
 from toyspec.cli.main import main
-from toyspec.convert import event_messages, export_runs, exportable, import_runs, importable
+from toyspec.convert import export_runs, exportable, import_runs, importable, tensorboard_messages
 from toyspec.convert.format_modules import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
 
@@ -88,7 +88,7 @@ def test_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         yield {"kind": "scalars", "t": 0.0, "values": {}}
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toyspec.convert.event_import.EventImport._of_file", interrupted)
+    monkeypatch.setattr("toyspec.convert.tensorboard_import.EventImport._of_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         import_runs([tmp_path / "a"], tmp_path / "runs")
     assert [] == os.listdir(tmp_path / "runs")
@@ -158,7 +158,7 @@ def test_file_without_any_event_is_an_error(tmp_path: Path) -> None:
 
 def test_one_item_is_counted_in_the_singular(tmp_path: Path) -> None:
     """One value is counted without the plural."""
-    event_file(tmp_path / "a", event_messages.scalar_event(WALL, 1, "loss", 0.5))
+    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, 1, "loss", 0.5))
     done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
     assert b": 1 value, 1 carried unchanged\n" in done.stdout
 
@@ -177,7 +177,7 @@ def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> 
 def test_ended_adds_a_run_end(tmp_path: Path) -> None:
     """The reason is the user's where the source says none; a source's own ending stays."""
     event_file(tmp_path / "a", *steps(3))
-    event_file(tmp_path / "b", event_messages.ending_event(WALL, is_success=False))
+    event_file(tmp_path / "b", tensorboard_messages.ending_event(WALL, is_success=False))
     report = accounted(import_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "runs", ended="completed"))
     assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in report.runs]
 
@@ -275,7 +275,7 @@ def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
 
 def test_log_content_is_shown_inert(tmp_path: Path) -> None:
     """Escape sequences in a name reach no terminal."""
-    event_file(tmp_path / "a", event_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
+    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
     done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
     assert b"\x1b" not in done.stdout
     assert b"\n::error::" not in done.stdout

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversions import SAMPLES, imported, losses, records, scalars
-from toyspec.convert.block_records import FILE_HEADER
 from toyspec.convert.protobuf import double_field, field, integer_field
+from toyspec.convert.wandb_leveldb import FILE_HEADER
 
 SAMPLE = next((SAMPLES / "wandb").rglob("*.wandb"))
 

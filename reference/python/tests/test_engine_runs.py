@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toyspec.catalog.digests import digested
-from toyspec.catalog.reading_runs import Job, Plan, read_batch
+from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import Stream, find_streams

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from toyspec.format import nesting
+from toyspec.format import line_validation
 from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.scanner import Scanner
@@ -218,13 +218,13 @@ def test_depth_does_not_depend_on_where_a_line_is_cut(
     piece_bytes: int, inner: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long line is looked at in pieces: brackets count across them, those in strings and escapes do not."""
-    monkeypatch.setattr(nesting, "_PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(line_validation, "_PIECE_BYTES", piece_bytes)
     for text in (rb"[[[\"[[{", rb"\\\\", b"", b"x" * 20, rb"\\\"[" * 3):
         line = b'{"%b":["%b",' % (text, text) + b"[" * inner + b'"%b"' % text + b"]" * inner + b'],"b":"[[["}'
-        assert (inner <= MAX_DEPTH - 2) == nesting.is_shallow(line)
+        assert (inner <= MAX_DEPTH - 2) == line_validation.is_shallow(line)
         assert validate(line, first=False).value == decode(line)
         deeper = line.replace(b'],"b"', b"," + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b'],"b"')
-        assert not nesting.is_shallow(deeper)
+        assert not line_validation.is_shallow(deeper)
 
 
 def _scan(line: bytes) -> None:
@@ -235,7 +235,7 @@ def test_a_long_line_is_checked_in_little_memory() -> None:
     """The look at depth, and the exact look, hold a small multiple of the line, whatever it is made of."""
     for unit in (b'"",', b'"\\"",', b"[],", b"{},", b'{"a":0},', b"[[0],[]],"):
         line = b'{"a":[' + unit * ((2 << 20) // len(unit)) + b"0]}"
-        for look in (nesting.is_shallow, _scan):
+        for look in (line_validation.is_shallow, _scan):
             tracemalloc.start()
             look(line)
             peak = tracemalloc.get_traced_memory()[1]

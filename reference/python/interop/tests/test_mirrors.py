@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mirror_services import write_steps
-from toyspec.convert import block_records, wandb_messages
+from toyspec.convert import wandb_leveldb, wandb_messages
 
 LOSSES = [None if at == 77 else at / 8 for at in range(240)]
 EXPECTED = list(enumerate(LOSSES, 1))
@@ -60,7 +60,7 @@ def history(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return number and values of each row in a file of W&B."""
     found = []
     with path.open("rb") as file:
-        for record in block_records.read_records(file):
+        for record in wandb_leveldb.read_records(file):
             kind, body = wandb_messages.kind_and_body(record) if isinstance(record, bytes) else (0, b"")
             if kind == wandb_messages.HISTORY:
                 row = dict(wandb_messages.pairs(body))

@@ -6,26 +6,118 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.digests import Digested, digested
 from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
-from toyspec.catalog.values import values_of
 from toyspec.checker.checking import iter_reports
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
+from toyspec.format.record_mapping import mapping_of
 from toyspec.places.addresses import is_address
+from toyspec.reading.reader import read
+from toyspec.reading.records import Record, RecordFeed
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.engine_totals import take_extremes
 from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import Extent, RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    import toyspec_engine
 
     from toyspec.catalog.index import Kind
+    from toyspec.catalog.rows import Findings
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.discovery import Stream
+
+
+_MOST_BYTES = 1 << 25
+"""Larger streams are read a piece at a time."""
+
+
+class Digested(NamedTuple):
+    """What a catalog needs of a run."""
+
+    summary: RunSummary
+    """It has the extremes of each metric, not the shape of its curve."""
+    findings: Findings
+
+
+def digested(streams: Sequence[Stream], choice: DialectChoice) -> dict[str, Digested]:
+    """Return what the compiled engine knows of runs with plain records, by path; others are left out."""
+    engine = native()
+    if engine is None or choice.is_named or choice.may_be_own:
+        return {}
+    paths = [stream.path for stream in streams if stream.size <= _MOST_BYTES]
+    found = {}
+    for path, fields in zip(paths, engine.digests(paths, _MOST_BYTES), strict=True):
+        digest = None if fields is None else _digested(path, fields)
+        if digest is not None:
+            found[path] = digest
+    return found
+
+
+def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None:
+    """Return the digest of a run; None for one that has to be read twice."""
+    profile, state, records, size, findings, parts = fields
+    summary = RunSummary(path, parts=0)
+    feed = RecordFeed(profile=profile)
+    for part in parts:
+        if isinstance(part, bytes):
+            summary.take((each for each in feed.feed(part) if isinstance(each, Record)), learn="attempts")
+        else:
+            take_extremes(summary, part, profile)
+    if summary.attempts or summary.starts_late:
+        return None
+    summary.describe(profile, Extent(state, records, size))
+    return Digested(summary, {rule: (severity, number) for rule, severity, number in findings})
+
+
+_MOST_VALUES = 10_000
+_MAX_STEP = 1 << 63
+
+
+def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None) -> Iterator[bytes]:
+    """Yield the values of the run of *summary*, those of its latest attempts: null where one was not finite."""
+    head = {"stream": summary.path, "path": summary.directory, "run": summary.name, "day": day}
+    held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
+    with read(summary.path, mode="salvage", dialect=choice) as reading:
+        last: int | None = None
+        for record in reading:
+            if summary.attempts.are_values_abandoned(record):
+                continue
+            step, time, metrics = _points(record, summary, last)
+            last = last if step is None else step
+            for name, value in metrics.items():
+                steps, times, values = held.setdefault(name, ([], [], []))
+                steps.append(step)
+                times.append(time)
+                values.append(value)
+                if len(values) >= _MOST_VALUES:
+                    yield _values_line(head, name, held.pop(name))
+    for name, lists in held.items():
+        yield _values_line(head, name, lists)
+
+
+def _points(record: Record, summary: RunSummary, last: int | None) -> tuple[int | None, float | None, dict[str, Any]]:
+    """Return step, time and metrics of a record."""
+    step, metrics = record.step, record.values
+    if step is None:
+        step = (last or 0) + 1 if metrics and mapping_of(record.profile).is_counted else last
+    if record.kind == "step" and record.profile == "toy/v1" and not summary.attempts.is_own_step(record):
+        metrics = {f"{record.get('phase')}/{name}": value for name, value in metrics.items()}
+    is_step = type(step) is int and abs(step) < _MAX_STEP
+    return int(step) if step is not None and is_step else None, record.time, metrics
+
+
+def _values_line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[Any], list[Any]]) -> bytes:
+    steps, times, values = lists
+    found = {**head, "metric": name, "step": steps, "time": times, "value": values}
+    return msgspec.json.encode(found) + b"\n"
+
 
 # What is left out of a row that is too large.
 _OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "settings")

@@ -12,9 +12,8 @@ import msgspec
 from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
 from toyspec.runs.curves import Curve
-from toyspec.runs.extents import Extent
 from toyspec.runs.run_facts import finite
-from toyspec.runs.summary import RunState, RunSummary
+from toyspec.runs.summary import Extent, RunState, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

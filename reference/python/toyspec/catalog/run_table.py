@@ -9,7 +9,6 @@ import msgspec
 
 from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, pointer, string_of
 from toyspec.catalog.layout import read_manifest, unreadable
-from toyspec.catalog.run_columns import RunColumns
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
 from toyspec.runs.columns import PREFIXES, unknown_field
 
@@ -19,6 +18,30 @@ if TYPE_CHECKING:
     from toyspec.catalog.layout import Manifest
     from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Runs
+    from toyspec.runs.summary import RunState
+
+
+class RunColumns(NamedTuple):
+    """The usual columns of a list; all have one length and one order."""
+
+    path: list[str]
+    """The directory of each run."""
+    name: list[str | None]
+    """The name of a run that is a root of the catalog, whose path from there is empty; None of others."""
+    state: list[RunState]
+    sealed: list[bool]
+    reason: list[str | None]
+    last_step: list[int | None]
+    final_loss: list[float | None]
+    seconds: list[float | None]
+    started_at: list[str | None]
+    as_of: list[int | None]
+    """See RunSummary."""
+    says_final_loss: list[bool]
+    """Whether the run says its final loss, also where that was not finite."""
+    more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed
+    """Other columns by name."""
+
 
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
 """What runs are sorted by: the lowest loss, the longest and the most steps are first."""

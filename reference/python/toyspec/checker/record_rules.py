@@ -5,14 +5,13 @@ This is the exact path. It is slow and complete; regular records do not take it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
 from toyspec.checker.line_places import pointer_to
-from toyspec.checker.record_findings import RecordFinding, UnknownKey
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.generated import messages, rules
@@ -26,6 +25,26 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
     from toyspec.findings import Profile
+
+
+class RecordFinding(msgspec.Struct, frozen=True):
+    """One finding in a record."""
+
+    rule: str
+    pointer: str
+    message: str
+
+
+class UnknownKey(msgspec.Struct, frozen=True):
+    """A key that the schema does not declare."""
+
+    rule: ClassVar[str] = rules.UNKNOWN_KEY
+
+    path: str
+    """The key, after the keys of the objects around it; array indexes are left out."""
+    pointer: str
+    suggestion: str | None
+
 
 _KEYWORD_RULES = {
     "required": rules.MISSING_KEY,

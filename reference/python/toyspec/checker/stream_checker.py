@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from toyspec.checker.block_proof import BlockProof, kind_of
 from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.foreign import Foreign
 from toyspec.checker.line_places import Lines
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.checker.options import CheckOptions
@@ -18,7 +19,7 @@ from toyspec.checker.sidecars import SidecarText, check_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding, Profile, State
-from toyspec.format.known_formats import is_of_another_format
+from toyspec.format.known_formats import is_of_another_format, look_of
 from toyspec.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.profiles import closing_kind, detect_profile
@@ -33,6 +34,26 @@ if TYPE_CHECKING:
     from toyspec.checker.block_proof import Proven, Taken
     from toyspec.format.known_formats import Look
     from toyspec.read_reports import Fragment
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """What is known of a stream without a profile."""
+
+    place: Location
+    """The first byte of its first readable record, else of its first unreadable line."""
+    keys: list[str] | None
+    """The keys of that record; None if there is none."""
+
+    def report(self, head: bytes, size: int, collector: Collector) -> Look:
+        """Replace all findings by the one about the format of the stream; return what it looks like.
+
+        The stream has *size* bytes and begins with *head*.
+        """
+        look = look_of(head, self.keys, is_all=size <= HEAD_BYTES)
+        collector.drop_findings()
+        collector.add(rules.UNKNOWN_FORMAT, self.place, look.fact, advice=look.advice)
+        return look
+
 
 # Larger buffers would be mapped and unmapped by the system each time.
 _BLOCK_BYTES = 1 << 16

@@ -20,7 +20,7 @@ from toyspec.places.addresses import is_address, path_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.catalog.run_columns import RunColumns
+    from toyspec.catalog.run_table import RunColumns
     from toyspec.cli.csv_cells import Cell
     from toyspec.runs.columns import Fields
     from toyspec.runs.summary import RunState

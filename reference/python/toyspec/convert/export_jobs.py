@@ -11,7 +11,7 @@ from toyspec.errors import SourceError, StreamError
 from toyspec.findings import PathError
 
 if TYPE_CHECKING:
-    from toyspec.convert.watching import Total
+    from toyspec.watching import Total
 
 
 class ExportJob(NamedTuple):

@@ -14,11 +14,11 @@ from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import Ledger
 from toyspec.convert.reports import ConversionReport
-from toyspec.convert.watching import Total
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.findings import PathError
 from toyspec.places.addresses import is_address
+from toyspec.watching import Total
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport
-from toyspec.convert.watching import Total
 from toyspec.findings import PathError
 from toyspec.runs.discovery import Stream, find_streams
+from toyspec.watching import Total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

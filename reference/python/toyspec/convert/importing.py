@@ -16,7 +16,6 @@ from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
 from toyspec.convert.unreadable import unreadable
-from toyspec.convert.watching import Total
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.errors import SourceError, ToyspecError
@@ -25,6 +24,7 @@ from toyspec.format.canonical import InvalidEventError
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.system_calls import PASSING_ERRORS, cause_of
+from toyspec.watching import Total
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -6,10 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert import event_messages, event_records
-from toyspec.convert.event_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
-from toyspec.convert.event_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
-from toyspec.convert.event_writers import EventWriters, writers_of
+from toyspec.convert import tensorboard_messages, tensorboard_records
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     BINARY32,
@@ -22,6 +19,9 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
+from toyspec.convert.tensorboard_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
+from toyspec.convert.tensorboard_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
+from toyspec.convert.tensorboard_writers import EventWriters, writers_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def _is_named_so(name: str) -> bool:
 
 
 def _is_event_file(path: str) -> bool:
-    data = head_of(path, event_records.HEADER_BYTES + 64)
-    return _MARK in os.path.basename(path) or event_messages.FILE_VERSION.encode() in data[:48]
+    data = head_of(path, tensorboard_records.HEADER_BYTES + 64)
+    return _MARK in os.path.basename(path) or tensorboard_messages.FILE_VERSION.encode() in data[:48]
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -121,9 +121,9 @@ def _events(writers: EventWriters, name: str, ledger: Ledger) -> Iterator[dict[s
     yield from EventImport(writers, name, ledger).events()
     files = [file for group in writers.groups for file in group]
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
-    heads = (head_of(file, event_records.HEADER_BYTES) for file in files)
+    heads = (head_of(file, tensorboard_records.HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.
-    if 0 < ledger.items == damaged and not any(map(event_records.may_begin, heads)):
+    if 0 < ledger.items == damaged and not any(map(tensorboard_records.may_begin, heads)):
         raise SourceError(files[0], "not an event file: no record in it can be read")
 
 

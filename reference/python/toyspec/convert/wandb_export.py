@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
-from toyspec.convert.block_records import read_records
 from toyspec.convert.extras import needed
 from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.wandb_leveldb import read_records
 
 if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item

@@ -6,7 +6,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.block_records import FILE_HEADER, MAGIC
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
@@ -30,6 +29,7 @@ from toyspec.convert.wandb_export import (
     WandbExport,
 )
 from toyspec.convert.wandb_import import PART_DROPPED, TEXT_AS_NOTE, WandbImport
+from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC
 from toyspec.convert.wandb_sessions import WandbFiles, is_directory
 from toyspec.errors import SourceError
 

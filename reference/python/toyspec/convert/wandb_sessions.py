@@ -9,10 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
-from toyspec.convert.block_records import read_records
 from toyspec.convert.losses import NO_PLACE, NOT_FINITE
 from toyspec.convert.protobuf import MessageError, fields, text
 from toyspec.convert.timeline import is_wall
+from toyspec.convert.wandb_leveldb import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert import event_messages, event_records
+from toyspec.convert import tensorboard_messages, tensorboard_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ class EventFile:
         """Write whether the run succeeded, which TensorBoard shows for runs with settings."""
         assert self._run is not None
         if self._run.settings:
-            event = event_messages.ending_event(self._run.wall(t), is_success=reason == "completed")
+            event = tensorboard_messages.ending_event(self._run.wall(t), is_success=reason == "completed")
             data = _records([event])
             # Not a row: written again, it goes to the same place.
             offset = self._offset
@@ -89,11 +89,11 @@ class EventFile:
         assert self._run is not None
         wall = self._run.wall(row.t)
         if row.resumes_after is not None:
-            yield event_messages.session_event(wall, row.resumes_after + 1)
+            yield tensorboard_messages.session_event(wall, row.resumes_after + 1)
         for name, value in row.values.items():
             if value is None or isinstance(value, int | float):
-                number = math.nan if value is None else event_messages.binary32(value)
-                yield event_messages.scalar_event(wall, row.step or 0, name, number)
+                number = math.nan if value is None else tensorboard_messages.binary32(value)
+                yield tensorboard_messages.scalar_event(wall, row.step or 0, name, number)
 
     def _write(self, data: bytes) -> None:
         os.lseek(self._descriptor, self._offset, os.SEEK_SET)
@@ -104,11 +104,11 @@ class EventFile:
 
 
 def _records(events: Any) -> bytes:
-    return b"".join(map(event_records.record, events))
+    return b"".join(map(tensorboard_records.record, events))
 
 
 def _beginning(run: MirroredRun) -> Iterator[bytes]:
-    yield event_messages.version_event(run.wall(0.0))
+    yield tensorboard_messages.version_event(run.wall(0.0))
     if run.settings:
-        shown = {name: event_messages.hparam(value) for name, value in run.settings.items()}
-        yield event_messages.hparams_event(run.wall(0.0), shown, run.group or "")
+        shown = {name: tensorboard_messages.hparam(value) for name, value in run.settings.items()}
+        yield tensorboard_messages.hparams_event(run.wall(0.0), shown, run.group or "")

@@ -7,8 +7,8 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.convert.block_records import read_records
 from toyspec.convert.extras import needed
+from toyspec.convert.wandb_leveldb import read_records
 from toyspec.convert.wandb_messages import HISTORY, kind_and_body, pairs
 from toyspec.mirrors.destination import ServiceRefusedError
 from toyspec.mirrors.rows import Histogram

@@ -14,10 +14,9 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
-from toyspec.runs.extents import Extent
 from toyspec.runs.listed_run import summary_of
 from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.summary import Extent, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.format.profiles import closing_kind
 from toyspec.reading.records import RecordFeed
 from toyspec.reading.sealed_files import has_seal
-from toyspec.runs.extents import Extent
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.summary import Extent, RunSummary
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -10,8 +10,7 @@ from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.number_blocks import latest
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size, unpacked_head
-from toyspec.runs.extents import Extent
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.summary import Extent, RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from msgspec import UNSET
 
@@ -33,15 +33,27 @@ from toyspec.writing.clocks import utc_text
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from toyspec.findings import DialectUse, Ended, Profile
+    from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
-    from toyspec.runs.extents import Extent
     from toyspec.runs.history import History
 
     Taken = Record | NumberBlock | RowBlock
+
+
+class Extent(NamedTuple):
+    """What is known of a stream as a whole."""
+
+    state: State
+    records: int | None
+    """Number of records; None where not all were read."""
+    size: int
+    """Size in bytes."""
+    is_checked: bool = True
+    """False where damage between the ends of the stream would not have been seen."""
+
 
 RunState = Literal["complete", "running", "torn", "damaged"]
 """The state of a stream, or running if a writer has it open."""

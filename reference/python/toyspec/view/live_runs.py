@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,13 +15,10 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
 from toyspec.view.catalog_roots import CatalogRoot
-from toyspec.view.changes import Changes
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
 from toyspec.view.live_curves import LiveCurves
 from toyspec.view.named_roots import roots_of, run_id
-from toyspec.view.open_runs import OpenRuns
-from toyspec.view.revisions import Revisions
 from toyspec.view.scanned_runs import ScannedRun
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
 from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun
@@ -36,6 +34,111 @@ if TYPE_CHECKING:
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
     from toyspec.view.roots import Root
+
+
+_MOST_CHANGES = 4096
+
+
+class Changes:
+    """The last changes, numbered; any thread may add one or wait for more."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        """Use *lock*, which may be held when a change is added."""
+        self._changed = threading.Condition(lock)
+        self._listed: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_CHANGES)
+        self._is_closed = False
+        self.number = 0
+        """Number of the last change."""
+
+    def add(self, change: dict[str, Any]) -> None:
+        """Add a change and wake those who wait."""
+        with self._changed:
+            self.number += 1
+            self._listed.append((self.number, change))
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End every wait, and all later ones at once."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait for *seconds*; return True at once when this is closed."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_closed, seconds)
+
+    def after(self, number: int, timeout: float) -> tuple[int, list[dict[str, Any]], bool]:
+        """Wait for changes after *number*; return the last number, the changes, and whether they are the last ones.
+
+        Of several changes of one kind to one run only the last is returned.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self.number > number, timeout)
+            latest = {(next(iter(each)), next(iter(each.values()))): each for at, each in self._listed if at > number}
+            return self.number, list(latest.values()), self._is_closed
+
+
+_MOST = 32
+
+
+class OpenRuns:
+    """At most so many open streams. Its user holds a lock."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, ViewedRun] = OrderedDict()
+
+    def keep(self, entry: ViewedRun) -> None:
+        """Keep the stream of *entry* open, and close those that were not read for long."""
+        self._kept[entry.run] = entry
+        self._kept.move_to_end(entry.run)
+        while len(self._kept) > _MOST:
+            _, oldest = self._kept.popitem(last=False)
+            if oldest.lock.acquire(blocking=False):
+                if oldest.file is not None:
+                    oldest.file.close()
+                oldest.file = None
+                oldest.lock.release()
+
+    def close(self, entry: ViewedRun) -> None:
+        """Close the stream of *entry*, for good."""
+        self._kept.pop(entry.run, None)
+        if entry.file is not None:
+            entry.file.close()
+
+
+_MOST_REMOVED = 10_000
+
+
+class Revisions:
+    """The number of the last change, and the runs that were removed. Its user holds a lock."""
+
+    def __init__(self) -> None:
+        self.last = 1
+        """Number of the last change."""
+        self._removed: deque[tuple[int, str]] = deque(maxlen=_MOST_REMOVED)
+        self._forgotten = 0
+
+    def next(self) -> int:
+        """Return the number of a new change."""
+        self.last += 1
+        return self.last
+
+    def remove(self, run: str) -> None:
+        """Keep that the run with the id *run* is gone; of very many, only the last."""
+        if len(self._removed) == _MOST_REMOVED:
+            self._forgotten = self._removed[0][0]
+        self._removed.append((self.next(), run))
+
+    def begin(self, since: str | None) -> int | None:
+        """Return the number that the text *since* names; None if what changed after it is not known."""
+        begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
+        return begin if begin is not None and self._forgotten <= begin <= self.last else None
+
+    def removed(self, begin: int) -> list[str]:
+        """Return the runs that were removed after the change *begin*."""
+        return [run for revision, run in self._removed if revision > begin]
+
 
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0

@@ -12,7 +12,7 @@ from toyspec.reading.live_stream import LiveStream
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.rows import RowFeed
-from toyspec.runs.extents import Extent
+from toyspec.runs.summary import Extent
 from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
 from toyspec.view.step_blocks import StepBlockFeed

@@ -10,7 +10,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, BinaryIO
 
-from toyspec.convert.event_records import Damage
+from toyspec.convert.tensorboard_records import Damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

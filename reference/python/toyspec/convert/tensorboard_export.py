@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from toyspec.convert import event_messages, event_records
+from toyspec.convert import tensorboard_messages, tensorboard_records
 from toyspec.convert.losses import BINARY32, NO_PLACE, NULL, Cause
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class EventExport:
 
     def write(self) -> None:
         """Write all of it."""
-        self._put(event_messages.version_event(self._run.wall(0.0)))
+        self._put(tensorboard_messages.version_event(self._run.wall(0.0)))
         settings: dict[str, float | str | bool] = {}
         for item in self._run.items(self._ledger, attempts="all"):
             if item.kind == "setting":
@@ -45,24 +45,26 @@ class EventExport:
         group = self._run.start.get("group")
         if settings:
             name = group if isinstance(group, str) else ""
-            self._put(event_messages.hparams_event(self._run.wall(0.0), settings, name))
+            self._put(tensorboard_messages.hparams_event(self._run.wall(0.0), settings, name))
 
     def _put(self, data: bytes) -> None:
-        self._file.write(event_records.record(data))
+        self._file.write(tensorboard_records.record(data))
 
     def _put_item(self, item: Item) -> None:
         wall, value, has_settings = self._run.wall(item.t), item.value, bool(self._run.settings)
         if item.kind == "measure":
             number = self._number(item)
-            self._put(event_messages.scalar_event(wall, self._step(item), item.name, number))
+            self._put(tensorboard_messages.scalar_event(wall, self._step(item), item.name, number))
         elif item.kind == "note" and isinstance(value.get("text"), str):
-            self._put(event_messages.text_event(wall, self._step(item), event_messages.NOTE_TAG, value["text"]))
+            self._put(
+                tensorboard_messages.text_event(wall, self._step(item), tensorboard_messages.NOTE_TAG, value["text"])
+            )
         elif item.kind == "resume" and type(value.get("from_step")) is int:
-            self._put(event_messages.session_event(wall, value["from_step"] + 1))
+            self._put(tensorboard_messages.session_event(wall, value["from_step"] + 1))
         elif item.kind == "end" and item.name == "reason" and has_settings:
             if value not in ("completed", "errored"):
                 self._ledger.changed(REASON, item.place, value, "errored")
-            self._put(event_messages.ending_event(wall, is_success=value == "completed"))
+            self._put(tensorboard_messages.ending_event(wall, is_success=value == "completed"))
         elif not (item.kind == "fact" and item.name == "group" and has_settings):
             self._ledger.drop(NO_PLACE, item.place, value)
             return
@@ -72,7 +74,7 @@ class EventExport:
         if item.value is None:
             self._ledger.changed(NULL, item.place, "null", "nan")
             return math.nan
-        rounded = event_messages.binary32(item.value)
+        rounded = tensorboard_messages.binary32(item.value)
         if rounded != item.value and not math.isnan(item.value):
             self._ledger.changed(BINARY32, item.place, item.value, rounded)
         return rounded
@@ -83,7 +85,7 @@ class EventExport:
         return item.step or 0
 
     def _setting(self, item: Item) -> float | str | bool:
-        made = event_messages.hparam(item.value)
+        made = tensorboard_messages.hparam(item.value)
         if isinstance(made, str) and made is not item.value:
             self._ledger.changed(NOT_A_PARAMETER, item.place, item.value, made)
         return made

@@ -6,7 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
-from toyspec.convert.event_import import first_value_wall, last_wall
+from toyspec.convert.tensorboard_import import first_value_wall, last_wall
 
 # events.out.tfevents.TIME.HOST.PROCESS.NUMBER, as TensorFlow, torch and tensorboardX write it.
 _NAME = re.compile(r"tfevents\.(?P<time>\d+)\.(?P<process>.+?\.\d+)\.\d+(?:\.|$)", re.ASCII)

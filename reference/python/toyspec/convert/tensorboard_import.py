@@ -7,17 +7,17 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.event_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
-from toyspec.convert.event_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
 from toyspec.convert.protobuf import MessageError
+from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
+from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import Timeline, is_wall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.event_writers import EventWriters
     from toyspec.convert.losses import Ledger
+    from toyspec.convert.tensorboard_writers import EventWriters
 
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text becomes a note that begins with its tag")
