@@ -13,8 +13,8 @@ from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
-from toyspec.format.record_mapping import mapping_of
 from toyspec.places.addresses import is_address
+from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.runs.each_result import each_result
@@ -77,7 +77,6 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
 
 
 _MOST_VALUES = 10_000
-_MAX_STEP = 1 << 63
 
 
 def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None) -> Iterator[bytes]:
@@ -85,32 +84,20 @@ def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None
     head = {"stream": summary.path, "path": summary.directory, "run": summary.name, "day": day}
     held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
     with read(summary.path, mode="salvage", dialect=choice) as reading:
-        last: int | None = None
+        placing = Placing(summary.attempts)
         for record in reading:
             if summary.attempts.are_values_abandoned(record):
                 continue
-            step, time, metrics = _points(record, summary, last)
-            last = last if step is None else step
-            for name, value in metrics.items():
+            step = placing.take(record)
+            for name, value in summary.attempts.named_values(record).items():
                 steps, times, values = held.setdefault(name, ([], [], []))
-                steps.append(step)
-                times.append(time)
+                steps.append(step if is_listed(step) else None)
+                times.append(record.time)
                 values.append(value)
                 if len(values) >= _MOST_VALUES:
                     yield _values_line(head, name, held.pop(name))
     for name, lists in held.items():
         yield _values_line(head, name, lists)
-
-
-def _points(record: Record, summary: RunSummary, last: int | None) -> tuple[int | None, float | None, dict[str, Any]]:
-    """Return step, time and metrics of a record."""
-    step, metrics = record.step, record.values
-    if step is None:
-        step = (last or 0) + 1 if metrics and mapping_of(record.profile).is_counted else last
-    if record.kind == "step" and record.profile == "toy/v1" and not summary.attempts.is_own_step(record):
-        metrics = {f"{record.get('phase')}/{name}": value for name, value in metrics.items()}
-    is_step = type(step) is int and abs(step) < _MAX_STEP
-    return int(step) if step is not None and is_step else None, record.time, metrics
 
 
 def _values_line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[Any], list[Any]]) -> bytes:

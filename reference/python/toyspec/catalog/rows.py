@@ -99,6 +99,9 @@ class CatalogRun(RunSummary):
     A list asks for little of very many runs, so JSON is decoded when something asks for what is in it.
     """
 
+    first_step: int | None = None
+    last_step: int | None = None
+
     def __init__(self, row: dict[str, Any]) -> None:
         """*row* has the columns of COLUMNS."""
         super().__init__(row["stream"])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toyspec.reading.records import Record
+
+    Value = TypeVar("Value")
 
 _RESUME: Final = "run_resume"
 _START: Final = "run_start"
@@ -82,6 +84,20 @@ class Attempts:
         """
         own = self.own_phase
         return record.is_step and (record.profile != "toy/v1" or (record.phase or own) == own)
+
+    def named(self, columns: Mapping[str, Value], phase: str | None) -> Mapping[str, Value]:
+        """Return metrics of steps that name *phase* by the names that they have in the run.
+
+        The names of another phase than the run's own are after it: ``decode/loss``. Each phase counts its own steps.
+        """
+        if phase is None or phase == self.own_phase:
+            return columns
+        return {f"{phase}/{name}": value for name, value in columns.items()}
+
+    def named_values(self, record: Record) -> Mapping[str, float | int | None]:
+        """Return the metrics of *record* by the names that they have in the run."""
+        is_step = record.profile == "toy/v1" and record.kind == _STEP
+        return self.named(record.values, record.phase) if is_step else record.values
 
     def state(self) -> tuple[list[int], list[int], str | None, int]:
         """Return what was learned, as plain values that ``of`` takes."""

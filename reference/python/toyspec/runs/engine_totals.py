@@ -21,6 +21,8 @@ def take_extremes(
     minimized: Mapping[str, bool] | None = None,
 ) -> None:
     """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
+    own = {name for name, *_ in part["metrics"]}
+    names = dict(zip(own, summary.attempts.named(dict.fromkeys(own), part["phase"]), strict=True))
     before = {name: curve.count for name, curve in summary.series.items()}
     columns = {}
     for name, _, _, first, last, last_finite, lowest, highest in part["metrics"]:
@@ -28,12 +30,11 @@ def take_extremes(
         known = [first, *(point for point in (lowest, highest) if point is not None)]
         known += [] if last_finite is None else [(last[0], last_finite)]
         known.append(last)
-        columns[name] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
-    if not summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"]):
-        return
+        columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
+    summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
     summary.take_columns(columns, minimized)
     for name, count, nulls, first, last, *_ in part["metrics"]:
-        curve = summary.series.get(name)
-        if curve is not None and curve.count > before.get(name, 0):
-            curve.count += count - len(columns[name][0])
+        curve = summary.series.get(names[name])
+        if curve is not None and curve.count > before.get(names[name], 0):
+            curve.count += count - len(columns[names[name]][0])
             curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN

@@ -17,14 +17,15 @@ from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
 from toyspec.format.record_mapping import mapping_of
 from toyspec.places.addresses import public
+from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import NumberBlock, latest
+from toyspec.reading.placing import Placing
 from toyspec.reading.reader import read
 from toyspec.reading.rows import MixedBlock, RowBlock
 from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
-    from toyspec.reading.attempts import Attempts
     from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
 
@@ -51,7 +52,8 @@ def history(
     The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, or a metric. A
     column follows for each metric, or for each of *metrics*, named as everywhere: ``"loss"``, ``"val/acc"``; texts are
     columns too. There is one row for each step, in order; a metric that was logged more than once at a step has the
-    other values in further rows of that step. A value without a step is at the last step before it. With *attempts*
+    other values in further rows of that step. A value without a step is at the last step of the run before it. Steps of
+    another phase than the run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts*
     ``"all"``, what a resumption superseded is there as well, and a column ``attempt`` counts from 1.
 
     Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
@@ -65,12 +67,12 @@ def history(
         reading.give_numbers("exact steps")
         table.take(reading)
         report = reading.report
-    if attempts == "latest" and table.attempts:
-        known, table = table, _Table(wanted, x, attempts)
+    if table.placing.starts_late or (attempts == "latest" and table.attempts):
+        table = _Table(wanted, x, attempts, table.attempts)
         with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
                 reading.give_numbers("exact steps")
-            table.take(latest(reading, known.attempts))
+            table.take(latest(reading, table.attempts) if attempts == "latest" else reading)
     return table.finished(report.gap_bytes)
 
 
@@ -173,15 +175,16 @@ class _Column:
 class _Table:
     """Columns that are made from the records of a run in order."""
 
-    def __init__(self, wanted: Sequence[str] | None, x: str, view: AttemptView) -> None:
-        from toyspec.reading.attempts import Attempts
-
-        self.attempts: Attempts = Attempts()
+    def __init__(
+        self, wanted: Sequence[str] | None, x: str, view: AttemptView, attempts: Attempts | None = None
+    ) -> None:
+        self._learns = attempts is None
+        self.attempts = Attempts() if attempts is None else attempts
+        self.placing = Placing(self.attempts)
         self._wanted, self._x, self._view = wanted, x, view
         self._columns: dict[tuple[Literal["number", "text"], str], _Column] = {}
         self._known: set[str] = set()
         self._asked = None if wanted is None else {*wanted, x}
-        self._last: int | float = 0
         self._number = 1
         self._first_time: float | None = None
 
@@ -197,11 +200,11 @@ class _Table:
                 self._take_record(item)
 
     def _take_record(self, record: Record) -> None:
-        self.attempts.learn(record)
+        if self._learns:
+            self.attempts.learn(record)
         is_resumption = record.profile == "toy/v1" and record.kind == "run_resume"
         self._number = self._number + 1 if is_resumption else max(self._number, record.attempt)
-        values, texts = record.values, record.texts
-        step = self._step_of(record, has_values=bool(values))
+        values, texts, step = self.attempts.named_values(record), record.texts, self.placing.take(record)
         time = record.time
         if time is not None and self._first_time is None:
             self._first_time = time if record.time_origin == "unix" else 0.0
@@ -213,27 +216,16 @@ class _Table:
         for name, text in texts.items():
             self._add("text", name, [step], [text], [place])
 
-    def _step_of(self, record: Record, *, has_values: bool) -> int | float:
-        """Return where *record* is: at the last step, or counted, where it has no step of its own."""
-        step = record.step
-        if step is None:
-            step = self._last + 1 if has_values and mapping_of(record.profile).is_counted else self._last
-        if has_values:
-            self._last = step
-        return step
-
     def _take_block(self, block: NumberBlock) -> None:
         if block.times is not None and self._first_time is None:
             origin = mapping_of(block.profile).origin_of(block.times[0])
             self._first_time = block.times[0] if origin == "unix" else 0.0
-        if block.steps is not None:
-            self._last = block.steps[1]
-        for name, (steps, values) in block.columns.items():
-            rows = block.places.get(name, block.rows)
+        self.placing.take_block(block.kinds, block.steps, block.phase)
+        named = self.attempts.named(block.columns, block.phase)
+        for plain, (name, (steps, values)) in zip(block.columns, named.items(), strict=True):
+            rows = block.places.get(plain, block.rows)
             places = None if rows is None else {"time": rows.times, "epoch": rows.epochs}.get(self._x)
             self._add("number", name, steps, values, places or [None] * len(steps))
-            if rows is not None and block.profile == "kaun/v1":
-                self._last = max(self._last, steps[-1])
 
     def _add(
         self,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from toyspec.findings import Ended, Profile, State
     from toyspec.reading.attempts import Attempts
+    from toyspec.reading.placing import Placing
     from toyspec.runs.curves import Curve
     from toyspec.runs.series import Series
 
@@ -51,6 +52,8 @@ class ListedRun(RunSummary):
 
     # Its times count from its start.
     _time_origin = None
+    first_step: int | None = None
+    last_step: int | None = None
 
     def __init__(self, path: str, found: Found, facts: Facts, *, sealed: bool | None) -> None:
         """Take what was *found* of the stream at *path*; *sealed* is None where it is not known."""
@@ -88,9 +91,8 @@ class ListedRun(RunSummary):
     left_out: dict[str, int] = _read("left_out")
     asked: Series = _read("asked")
     metric_names: set[str] = _read("metric_names")
-    starts_late: bool = _read("starts_late")
-    missing_values: Counter[str] = _read("missing_values")
-    missing_records: Counter[str] = _read("missing_records")
+    placing: Placing = _read("placing")
+    missing: dict[str, Counter[str]] = _read("missing")
 
     @property
     def name(self) -> str:

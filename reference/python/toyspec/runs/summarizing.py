@@ -40,8 +40,7 @@ def summarize_run(
     if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
         raise unknown_format(stream)
     if summary.attempts or summary.starts_late:
-        again = RunSummary(stream, metric)
-        again.attempts = summary.attempts
+        again = RunSummary(stream, metric, attempts=summary.attempts)
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
                 reading.give_numbers("steps")

@@ -20,6 +20,7 @@ from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
+from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
@@ -62,7 +63,6 @@ MOST_NAMES = 100_000
 """Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
 _MOST_COUNTED = 1_000_000
 _MAX_WALL = 1e11
-_MAX_STEP = 1 << 63
 # Kinds of toy/v1 that say nothing but their time and metrics: most records of a stream.
 _NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 
@@ -75,7 +75,9 @@ class RunSummary:
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
 
-    def __init__(self, path: str, metric: str | None = None, *, parts: int = 32) -> None:
+    def __init__(
+        self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
+    ) -> None:
         self._metric, self._parts = metric, parts
         self.asked = Series()
         """The metric that was asked for, at every step in the run's own phase."""
@@ -83,7 +85,8 @@ class RunSummary:
         """Names of the metrics that the steps have, where one was asked for."""
         self.path = path
         """Path of the stream."""
-        self.attempts = Attempts()
+        self.attempts = Attempts() if attempts is None else attempts
+        self.placing = Placing(self.attempts)
         self.start: dict[str, Any] = {}
         """The first run_start; the manifest of a kaun run; empty where there is none."""
         self.end: dict[str, Any] | None = None
@@ -98,17 +101,11 @@ class RunSummary:
         """How the log of another program is read; None for a stream of toyspec."""
         self._time_origin: str | None = None
         self._loss_name: str | None = None
-        self.starts_late = False
-        """True when a step came before the first run_start, which decides on the run's own phase."""
         self.left_out: dict[str, int] = {}
         """Number of records whose kind, goal or evaluation is not kept, by what was left out; see ``MOST_NAMES``."""
         self._beyond: set[int] = set()
         self.evals: dict[str, dict[str, Any]] = {}
         """The last eval event of each name."""
-        self.first_step: int | None = None
-        """Number of the first step in the run's own phase."""
-        self.last_step: int | None = None
-        """Number of the last step in the run's own phase."""
         self.first_time: float | None = None
         self.last_time: float | None = None
         """Times of the first and the last record that have one, in seconds."""
@@ -121,6 +118,21 @@ class RunSummary:
         from toyspec.runs.run_html import run_html
 
         return run_html(self)
+
+    @property
+    def first_step(self) -> int | None:
+        """Number of the first step in the run's own phase."""
+        return self.placing.first
+
+    @property
+    def last_step(self) -> int | None:
+        """Number of the last step in the run's own phase."""
+        return self.placing.last
+
+    @property
+    def starts_late(self) -> bool:
+        """True when a step came before the first run_start, which decides on the run's own phase."""
+        return self.placing.starts_late
 
     @property
     def metrics_left_out(self) -> int:
@@ -290,7 +302,6 @@ class RunSummary:
     def _take_description(self, record: Record) -> None:
         """Take in what *record* says beside its time and its metrics."""
         if (start := record.start) is not None:
-            self.starts_late = self.starts_late or (not self.start and "step" in self.kinds)
             # The records of another program's log say it in pieces.
             self.start = start | self.start if isinstance(record, Row) else self.start or start
         self.end = record.end or self.end
@@ -304,36 +315,17 @@ class RunSummary:
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
-        values, step = record.values, record.step
-        mapping = mapping_of(record.profile)
-        role = mapping.of_kind(record.kind).role
-        if role == "step":
-            if not self.attempts.is_own_step(record) or not _is_listed(step):
-                return
-            self.first_step = step if self.first_step is None else self.first_step
-            self.last_step = step
-        else:
-            last = self.last_step or 0
-            is_placed = step is not None
-            # Records of a profile without steps are counted.
-            step = step if step is not None else last + 1 if mapping.is_counted else last
-            if _is_listed(step) and self._counts_steps(record, is_placed=is_placed):
-                self.first_step = step if self.first_step is None else self.first_step
-                # An evaluation may have an earlier step, or count epochs.
-                self.last_step = step if self.last_step is None else max(self.last_step, step)
+        step = self.placing.take(record)
+        if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
+            return
+        values = self.attempts.named_values(record)
         self._take_metrics(step, values)
         if self._metric is not None and values:
             if len(self.metric_names) < MOST_NAMES:
                 self.metric_names.update(values)
             name = self._name_among(values)
-            if name in values and _is_listed(step):
+            if name in values and is_listed(step):
                 self.asked.add(step, finite_number(values[name]))
-
-    def _counts_steps(self, record: Record, *, is_placed: bool) -> bool:
-        """Return whether the step of *record* is one of the run: that of any record with metrics, without events."""
-        if record.profile == "toy/v1":
-            return record.kind == "scalars" and is_placed and "step" not in self.kinds
-        return bool(record.values) or (is_placed and isinstance(record, Row))
 
     def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
         if name in kept or len(kept) < MOST_NAMES:
@@ -346,11 +338,11 @@ class RunSummary:
 
     def _take_block(self, block: NumberBlock) -> None:
         """Add many records at once."""
-        if not self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase):
-            return
-        self.take_columns(block.columns, block.minimized)
-        for names in block.groups if self._metric is not None else ():
-            self.asked.add_all(*block.columns.get(self._name_among(names), ((), ())))
+        columns = self.attempts.named(block.columns, block.phase)
+        self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
+        self.take_columns(columns, block.minimized)
+        for names in block.groups if self._metric is not None and columns is block.columns else ():
+            self.asked.add_all(*columns.get(self._name_among(names), ((), ())))
 
     def take_places(
         self,
@@ -359,8 +351,8 @@ class RunSummary:
         times: tuple[float, float] | None,
         steps: tuple[int, int] | None,
         phase: str | None,
-    ) -> bool:
-        """Add what many records have beside their metrics; return whether these are of the run's own phase.
+    ) -> None:
+        """Add what many records have beside their metrics.
 
         *kinds* are their numbers by kind, *times* and *steps* the first and the last.
         """
@@ -368,12 +360,7 @@ class RunSummary:
             self._count(self.kinds, kind, number_of)
         for time in times or ():
             self._take_time(time, mapping_of(profile).origin_of(time))
-        own = self.attempts.own_phase
-        if steps is None or (phase or own) != own:
-            return False
-        first, self.last_step = steps
-        self.first_step = first if self.first_step is None else self.first_step
-        return True
+        self.placing.take_block(kinds, steps, phase)
 
     def take_columns(
         self, columns: Mapping[str, tuple[Sequence[int], array[float]]], minimized: Mapping[str, bool] | None = None
@@ -404,10 +391,7 @@ class RunSummary:
         for time in () if said.times is None else (said.times[0], said.times[-1]):
             self._take_time(time, said.time_origin)
         columns = {name: array("d", values) for name, values in said.metrics.items()}
-        steps = [self.last_step or 0] * len(block.table.lines) if said.steps is None else said.steps
-        self.first_step = steps[0] if self.first_step is None else self.first_step
-        # An evaluation may have an earlier step, or count epochs.
-        self.last_step = max(steps) if self.last_step is None else max(self.last_step, *steps)
+        steps = self.placing.take_rows(said.steps, len(block.table.lines))
         self.take_columns({name: (steps, each) for name, each in columns.items()})
         name = None if self._metric is None else self._name_among(columns)
         if name in columns:
@@ -450,14 +434,9 @@ def finite_number(value: float | None) -> float | None:
         return None
 
 
-def _is_listed(step: object) -> TypeGuard[int]:
-    """Return whether *step* counts as one of the run: an integer of 64 bits."""
-    return type(step) is int and abs(step) < _MAX_STEP
-
-
 def _is_place(step: object) -> TypeGuard[int]:
     """Return whether values can be at *step*; that of another program's log may have a fraction."""
-    return _is_listed(step) or (type(step) is float and isfinite(step))
+    return is_listed(step) or (type(step) is float and isfinite(step))
 
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:

@@ -39,9 +39,7 @@ class Scan:
     def __init__(
         self, path: str, *, attempts: Attempts | None = None, wanted: Wanted | None = None, most: int = MOST_BUCKETS
     ) -> None:
-        self.summary = RunSummary(path, parts=0)
-        if attempts is not None:
-            self.summary.attempts = attempts
+        self.summary = RunSummary(path, attempts=attempts, parts=0)
         self._learns = attempts is None
         self._wanted = wanted
         self._most = most
@@ -84,13 +82,12 @@ class Scan:
     def _take_block(self, block: NumberBlock) -> None:
         attempts = self.summary.attempts
         kept, rest = (block, None) if self._learns else parted(block, attempts)
-        is_own = (block.phase or attempts.own_phase) == attempts.own_phase
-        if rest is not None and is_own:
+        if rest is not None:
             self._draw(rest, self._stretch())
         if kept is not None:
             self.summary.take([kept])
-            if is_own:
-                self._draw(kept, self.latest)
+            self._draw(kept, self.latest)
+        is_own = (block.phase or attempts.own_phase) == attempts.own_phase
         if block.rows is not None and block.columns and is_own:
             rows = block.rows
             time = self._of_run(block, array("d", rows.times[-1:]))[0]
@@ -104,24 +101,25 @@ class Scan:
                 self._take_block(opened)
                 return
         take_extremes(self.summary, block.extremes(), block.profile, dict(numbers.minimized))
-        if (numbers.phase or attempts.own_phase) != attempts.own_phase:
-            return
         begin = None
         if block.profile == "kaun/v1" and numbers.times is not None:
             begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time
-        for column, name in enumerate(numbers.names):
+        names = dict.fromkeys(numbers.names)
+        for column, name in enumerate(attempts.named(names, numbers.phase)):
             curve = self._curve(name)
             if isinstance(curve, EnginePyramid):
                 curve.native.add_block(numbers, column, (block.offset, block.line), begin)
-        place = numbers.last_place() if numbers.names else None
+        is_own = (numbers.phase or attempts.own_phase) == attempts.own_phase
+        place = numbers.last_place() if names and is_own else None
         if place is not None:
             time = place[1] if begin is None else place[1] - begin
             self._place = place[0], time if isfinite(time) else nan, place[2]
 
     def _draw(self, block: NumberBlock, where: dict[str, AnyPyramid]) -> None:
         """Add the values of *block* to the curves *where*."""
-        for name, (_, values) in block.columns.items():
-            rows = block.places.get(name, block.rows)
+        named = self.summary.attempts.named(block.columns, block.phase)
+        for plain, (name, (_, values)) in zip(block.columns, named.items(), strict=True):
+            rows = block.places.get(plain, block.rows)
             curve = self._curve(name, where)
             if curve is not None and rows is not None:
                 places = (rows.steps, self._of_run(block, rows.times), rows.epochs)
@@ -139,17 +137,17 @@ class Scan:
         if self._learns:
             summary.attempts.learn(record)
         is_abandoned = not self._learns and summary.attempts.are_values_abandoned(record)
-        last = summary.last_step or 0
+        step = summary.placing.step_of(record)
         if not is_abandoned:
             summary.take([record])
         if record.kind == "run_resume" and record.profile == "toy/v1":
             self._resume(record)
-        place = self._place_of(record, last) if record.values else None
+        place = self._place_of(record, step) if record.values else None
         if place is None:
             return
         self._place = place
         where = self._stretch() if is_abandoned else self.latest
-        for name, value in record.values.items():
+        for name, value in summary.attempts.named_values(record).items():
             curve = self._curve(name, where)
             if curve is not None:
                 known = finite_number(value)
@@ -169,17 +167,10 @@ class Scan:
             self.resumes.append({**_named(place), "line": record.line})
         self._ends_stretch = True
 
-    def _place_of(self, record: Record, last: int) -> tuple[float, float, float] | None:
-        """Return step, time and epoch of a record with metrics; None if its values are not of the run's own curve.
-
-        One without a step is at the *last* one, as in the summary.
-        """
-        mapping, step = mapping_of(record.profile), record.step
-        if mapping.of_kind(record.kind).role == "step":
-            if not self.summary.attempts.is_own_step(record):
-                return None
-        elif step is None:
-            step = last + 1 if mapping.is_counted else last
+    def _place_of(self, record: Record, step: float) -> tuple[float, float, float] | None:
+        """Return *step*, time and epoch of a record; None for a step that is not valid."""
+        if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
+            return None
         time = self._since_first(record.time) if record.time_origin == "unix" else record.time
         return _placed(step, time, record.epoch)
 

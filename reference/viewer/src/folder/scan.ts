@@ -316,9 +316,15 @@ export class Scan {
     const step = value["step"];
     const phase = this.attempts.phaseIn(value["phase"]);
     this.hasSteps = true;
-    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP || !(time >= 0) || phase !== this.attempts.ownPhase) return;
-    if (!this.isOld) this.takeStepNumber("step", step);
-    this.addAll("step", value, valuesOf(value, "toy/v1", "step"), time);
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP || !(time >= 0)) return;
+    const values = valuesOf(value, "toy/v1", "step");
+    if (phase === this.attempts.ownPhase) {
+      if (!this.isOld) this.takeStepNumber("step", step);
+      this.addAll("step", value, values, time);
+      return;
+    }
+    // Each phase counts its own steps.
+    this.addAll("step", value, new Map([...values].map(([name, number]) => [`${phase}/${name}`, number])), time);
   }
 
   private resume(value: Members, time: number): void {

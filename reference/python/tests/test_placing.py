@@ -1,0 +1,114 @@
+"""Where values are, and what they are called: the same in every view of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toyspec import history
+from toyspec.catalog.reading_runs import values_of
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.reader import read
+from toyspec.runs.summarizing import summarize_run
+from toyspec.view.scans import Scan
+
+Places = set[tuple[str, float, float]]
+
+_START = {"kind": "run_start", "schema": "toy/v1", "t": 0, "run_id": "a"}
+_PHASES = [None, "train", "eval", "decode"]
+_STEPS = st.integers(0, 9)
+
+
+def _record(kind: str, **members: Any) -> dict[str, Any]:
+    return {"kind": kind, "t": 1.0} | {key: value for key, value in members.items() if value is not None}
+
+
+_VALUE = st.integers(1, 10**6).map(float)
+_RECORDS = st.one_of(
+    st.builds(_record, st.just("step"), step=_STEPS, loss=_VALUE, phase=st.sampled_from(_PHASES)),
+    st.builds(
+        _record, st.just("scalars"), step=st.none() | _STEPS, values=st.dictionaries(st.sampled_from("xyz"), _VALUE)
+    ),
+    st.builds(_record, st.just("eval"), step=_STEPS, name=st.just("held-out"), loss=_VALUE),
+    st.builds(_record, st.just("system"), step=st.none() | _STEPS, gpu=_VALUE),
+    st.builds(_record, st.just("run_resume"), from_step=_STEPS),
+)
+
+
+def _written(directory: Path, records: list[dict[str, Any]]) -> str:
+    path = directory / "events.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return str(path)
+
+
+def _in_history(path: str) -> Places:
+    table = history(path)
+    steps: Any = table["step"]
+    columns: dict[str, Any] = {name: cells for name, cells in table.items() if name != "step"}
+    return {
+        (name, step, value)
+        for name, cells in columns.items()
+        for step, value in zip(steps, cells, strict=True)
+        if value is not None
+    }
+
+
+def _in_catalog(path: str) -> Places:
+    found = set()
+    for line in values_of(summarize_run(path), DialectChoice(), None):
+        row = json.loads(line)
+        found |= {(row["metric"], *point) for point in zip(row["step"], row["value"], strict=True)}
+    return found
+
+
+def _in_viewer(path: str) -> Places:
+    scan: Scan | None = None
+    while scan is None or scan.needs_second:
+        scan = Scan(path, attempts=None if scan is None else scan.summary.attempts)
+        with read(path, mode="salvage") as reading:
+            reading.give_numbers("steps")
+            scan.take(reading)
+    found = set()
+    for name, curve in scan.latest.items():
+        columns = curve.buckets().columns
+        found |= {(name, *point) for point in zip(columns["step"], columns["last"], strict=True)}
+    return found
+
+
+@given(st.lists(_RECORDS, max_size=8), st.sampled_from(_PHASES), st.integers(0, 2))
+def test_each_view_has_each_value_at_the_same_step_by_the_same_name(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]], phase: str | None, late: int
+) -> None:
+    """Steps of another phase, values without a step, resumptions and a late start included."""
+    start = _START | ({} if phase is None else {"phase": phase})
+    path = _written(tmp_path_factory.mktemp("run"), [*records[:late], start, *records[late:]])
+    expected = _in_history(path)
+    assert expected == _in_catalog(path) == _in_viewer(path)
+    series = summarize_run(path).series
+    assert {name for name, _, _ in expected} == set(series)
+    ends = {(name, *curve.last) for name, curve in series.items() if curve.last is not None}
+    assert ends <= expected
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_steps_of_another_phase_are_named_after_it(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count by themselves: a decoded token is not a training step, and moves nothing that has no step."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    path = _written(
+        tmp_path,
+        [
+            _START,
+            _record("step", step=10, loss=2.0),
+            _record("step", step=3, loss=9.0, phase="decode"),
+            _record("system", gpu=0.5),
+        ],
+    )
+    expected = {("loss", 10, 2.0), ("decode/loss", 3, 9.0), ("system/gpu", 10, 0.5)}
+    assert expected == _in_history(path) == _in_catalog(path) == _in_viewer(path)
