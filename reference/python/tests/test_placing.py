@@ -112,3 +112,32 @@ def test_steps_of_another_phase_are_named_after_it(
     )
     expected = {("loss", 10, 2.0), ("decode/loss", 3, 9.0), ("system/gpu", 10, 0.5)}
     assert expected == _in_history(path) == _in_catalog(path) == _in_viewer(path)
+
+
+@pytest.mark.parametrize("attempts", ["latest", "all"])
+def test_start_that_comes_late_decides_on_the_phase(tmp_path: Path, attempts: Any) -> None:
+    """Steps before the run_start are of its phase too, and those of others are not."""
+    records = [
+        _record("step", step=1, loss=3.0, phase="decode"),
+        _record("step", step=1, loss=5.0, phase="train"),
+        _START | {"phase": "decode"},
+        _record("step", step=2, loss=2.0),
+    ]
+    table = history(_written(tmp_path, records), attempts=attempts)
+    assert ([1, 2], [3.0, 2.0], [5.0, None]) == (table["step"], table["loss"], table["train/loss"])
+
+
+def test_step_beyond_64_bits_is_not_the_last_one(tmp_path: Path) -> None:
+    """What has no step is at the last that a database can hold."""
+    path = _written(tmp_path, [_START, *(_record("step", step=step, loss=1.0) for step in (4, 1 << 63))])
+    assert (4, 4) == (summarize_run(path).first_step, summarize_run(path).last_step)
+    path = _written(tmp_path, [_START, _record("scalars", step=1 << 63, values={"x": 1.0}), _record("system", gpu=0.5)])
+    assert [0, 1 << 63] == history(path)["step"]
+
+
+def test_repeated_step_has_a_row_for_each_value(tmp_path: Path) -> None:
+    """A metric that goes back to a step, or repeats one, keeps all its values, each in the row of its number."""
+    records = [_record("scalars", step=step, values={"x": value}) for step, value in ((1, 1.0), (2, 2.0), (2, 3.0))]
+    table = history(_written(tmp_path, [_START, *records, _record("scalars", step=1, values={"x": 4.0, "y": 5.0})]))
+    assert ([1, 1, 2, 2], [1.0, 4.0, 2.0, 3.0]) == (table["step"], table["x"])
+    assert [5.0, None, None, None] == table["y"]

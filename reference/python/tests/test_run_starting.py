@@ -486,3 +486,23 @@ def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     (start,) = read(start_run(repository / "runs").directory)
     assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
+
+
+def test_none_is_what_was_not_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """None, which programs have for an option that their user did not give, is not written, and not a finding."""
+    with start_run(
+        tmp_path, run_id="a", git=None, name=None, phase=None, compare_to=None, group=None, tags=None, notes=None,
+        parent=None, data=None,
+    ) as run:  # fmt: skip
+        absent: Any = None
+        run.eval("held-out", step=absent, samples=absent, loss=2.5)
+        run.define("acc", goal=absent)
+        run.step(1, loss=None)
+    with read(tmp_path / "a" / "events.jsonl") as records:
+        start, evaluation, definition, step, _ = records
+    assert {"name", "phase", "compare_to", "group", "tags", "notes", "parent", "data"}.isdisjoint(start.value)
+    assert {"step", "samples"}.isdisjoint(evaluation.value)
+    assert "goal" not in definition
+    assert step["loss"] is None, "a measured None is null"
+    assert "left out" not in capfd.readouterr().err
+    assert [[]] == [each.findings for each in check(tmp_path / "a").files]

@@ -23,6 +23,7 @@ from toyspec.escaping import shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.members import flat
+from toyspec.runs.metric_names import losses_first
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summarizing import summarize_run
 
@@ -155,11 +156,10 @@ def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
     if options.metric:
         known = {name for each in runs for name in each.metric_names}
         raise UsageError(f"no run has the metric {shortened(metric, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
-    common = sorted(set.intersection(*(each.metric_names for each in runs)))
+    common = losses_first(set.intersection(*(each.metric_names for each in runs)))
     if not common:
         return metric, runs
-    metric = next((name for name in common if "loss" in name.lower()), common[0])
-    return metric, summaries(metric)
+    return common[0], summaries(common[0])
 
 
 def _listed(names: set[str]) -> str:

@@ -16,7 +16,7 @@ from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
-from toyspec.format.date_times import is_date_time
+from toyspec.format.date_times import unix_seconds
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.system_calls import cause_of
 from toyspec.writing.clocks import utc_text
@@ -169,8 +169,6 @@ class _Moment:
 
 def _started(path: str) -> float | None:
     """Return the time at which the run in the stream at *path* started, in seconds since the Unix epoch."""
-    from datetime import datetime
-
     from toyspec.reading.reader import read
 
     try:
@@ -179,12 +177,7 @@ def _started(path: str) -> float | None:
     except StreamError:
         return None
     started_at = first.get("started_at") if first is not None and first.kind == "run_start" else None
-    if not isinstance(started_at, str) or not is_date_time(started_at):
-        return None
-    try:
-        return datetime.fromisoformat(started_at).timestamp()
-    except (ValueError, OverflowError):  # a leap second, or the year 0
-        return None
+    return unix_seconds(started_at)
 
 
 def _say(text: str) -> None:

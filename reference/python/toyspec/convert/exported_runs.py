@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.convert.losses import SUPERSEDED, drop_damage
 from toyspec.errors import SourceError
-from toyspec.format.date_times import is_date_time
+from toyspec.format.date_times import unix_seconds
 from toyspec.format.json_numbers import number
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
@@ -82,7 +81,7 @@ class ExportedRun:
         name = self.start.get("run_id")
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.stream)))
         self.run_id: str = name if isinstance(name, str) and name else folder
-        self.started = wall_of(self.start.get("started_at"))
+        self.started = unix_seconds(self.start.get("started_at"))
         """Start of the run in seconds since the Unix epoch; None where it is not known."""
 
     @property
@@ -208,13 +207,3 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{prefix}{key}/")
         else:
             yield prefix + key, value
-
-
-def wall_of(text: Any) -> float | None:
-    """Return a date and time in seconds since the Unix epoch; None for what is none."""
-    if not isinstance(text, str) or not is_date_time(text):
-        return None
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        return None

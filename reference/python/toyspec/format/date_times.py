@@ -1,6 +1,8 @@
-"""Checks whether a string is a date-time of RFC 3339: see spec/encoding.md#date-times."""
+"""Checks and reads date-times of RFC 3339: see spec/encoding.md#date-times."""
 
 from __future__ import annotations
+
+from typing import Any
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _SHORTEST = len("2026-01-01T00:00:00Z")
@@ -20,6 +22,18 @@ def is_date_time(text: str) -> bool:
         return False
     # A leap second is inserted at the end of a day in UTC, whatever the zone shows.
     return second < 60 or (hour * 60 + minute - minutes) % 1440 == 1439
+
+
+def unix_seconds(text: Any) -> float | None:
+    """Return a date-time in seconds since the Unix epoch; None for what is not one, or beyond what Python has."""
+    from datetime import datetime
+
+    if not isinstance(text, str) or not is_date_time(text):
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):  # a leap second, or the year 0
+        return None
 
 
 def _has_form(text: str, form: str) -> bool:

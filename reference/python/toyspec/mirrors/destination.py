@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from toyspec.convert.exported_runs import wall_of
 from toyspec.errors import ToyspecError
+from toyspec.format.date_times import unix_seconds
 from toyspec.format.flattening import flattened
 
 if TYPE_CHECKING:
@@ -103,6 +103,6 @@ def mirrored(record: Record, identity: str, run_id: str, mirror: Mirror) -> Mirr
         identity=identity,
         run_id=name if isinstance(name, str) and name else run_id,
         start=value,
-        started=wall_of(value.get("started_at")) or 0.0,
+        started=unix_seconds(value.get("started_at")) or 0.0,
         project=mirror.project or (group if isinstance(group, str) and group else _DEFAULT_PROJECT),
     )

@@ -94,28 +94,28 @@ class History(Mapping[str, Sequence[Cell]]):
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame: numbers are NaN where a value is missing. Raise ImportError without pandas."""
-        return _library("pandas").DataFrame(self.to_numpy())
+        return table_library("pandas").DataFrame(self.to_numpy())
 
     def to_polars(self) -> Any:
         """Return a Polars DataFrame: null where a value is missing, NaN where it was not finite.
 
         Raise ImportError without Polars.
         """
-        return _library("polars").DataFrame(self._columns, strict=False)
+        return table_library("polars").DataFrame(self._columns, strict=False)
 
     def to_arrow(self) -> Any:
         """Return an Arrow table: null where a value is missing, NaN where it was not finite.
 
         Raise ImportError without pyarrow.
         """
-        return _library("pyarrow").table(self._columns)
+        return table_library("pyarrow").table(self._columns)
 
     def to_numpy(self) -> dict[str, Any]:
         """Return a NumPy array for each column: NaN where a value is missing or was not finite; texts are objects.
 
         Raise ImportError without NumPy.
         """
-        numpy = _library("numpy")
+        numpy = table_library("numpy")
         return {name: _array(numpy, cells) for name, cells in self._columns.items()}
 
     def __getitem__(self, name: str) -> Sequence[Cell]:
@@ -328,7 +328,8 @@ def _shown(cell: Cell) -> str:
     return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
 
 
-def _library(name: str) -> Any:
+def table_library(name: str) -> Any:
+    """Return the module *name*, which has tables; raise ImportError that says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:

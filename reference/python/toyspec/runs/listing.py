@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
-from importlib import import_module
 from typing import Any, Literal, overload
 
 from toyspec.errors import StreamError, UnknownFormatError
@@ -28,6 +27,7 @@ from toyspec.runs.discovery import NotALog, Stream, find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
+from toyspec.runs.history import table_library
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
 
@@ -200,15 +200,15 @@ class Runs(Sequence[RunSummary]):
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with one row for each run. Raise ImportError without pandas."""
-        return _library("pandas").DataFrame(self.rows())
+        return table_library("pandas").DataFrame(self.rows())
 
     def to_polars(self) -> Any:
         """Return a Polars DataFrame with one row for each run. Raise ImportError without Polars."""
-        return _library("polars").DataFrame(self._columns(), strict=False)
+        return table_library("polars").DataFrame(self._columns(), strict=False)
 
     def to_arrow(self) -> Any:
         """Return an Arrow table with one row for each run. Raise ImportError without pyarrow."""
-        return _library("pyarrow").table(self._columns())
+        return table_library("pyarrow").table(self._columns())
 
     def view(self, *, height: int = 600, buckets: int = 1000) -> Any:
         """Return the report of these runs, which a notebook shows: the views of ``toyspec view``, offline.
@@ -318,10 +318,3 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"this table needs {name}: python -m pip install {name}") from error

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 from toyspec.generated.runs import LOSS_NAMES, SMALLER_IS_BETTER
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 
 def loss_among(metrics: Container[str]) -> str | None:
     """Return the name of the training loss among *metrics*; None if it is not there."""
     return next((name for name in LOSS_NAMES if name in metrics), None)
+
+
+def losses_first(names: Iterable[str]) -> list[str]:
+    """Return *names* in the order of lists: the training loss, other losses, the least nested, then by letters."""
+    return sorted(names, key=lambda name: (name not in LOSS_NAMES, "loss" not in name.lower(), name.count("/"), name))
 
 
 @lru_cache(maxsize=1024)

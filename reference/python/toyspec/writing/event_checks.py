@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
 import msgspec
 
@@ -55,3 +56,20 @@ def check_record(line: bytes, kind: str | None) -> None:
         if isinstance(text, str) and not is_date_time(text):
             shown = shortened(repr(text))
             raise InvalidEventError(f"{kind} is invalid: {key} {shown} must be an RFC 3339 date-time with a zone")
+
+
+def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Return *members* of an event of *kind* without those that are None where the schema has no null: not given."""
+    absent = {name for name, value in members.items() if value is None}
+    return (
+        {name: value for name, value in members.items() if name not in absent & _never_null(kind)}
+        if absent
+        else members
+    )
+
+
+@cache
+def _never_null(kind: str) -> frozenset[str]:
+    """Return the optional members of *kind* that are never null."""
+    fields = msgspec.structs.fields(event_types("toy/v1")[kind])
+    return frozenset(each.name for each in fields if not each.required and type(None) not in get_args(each.type))

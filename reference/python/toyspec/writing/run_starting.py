@@ -8,7 +8,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
@@ -56,14 +56,14 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     unredacted: Sequence[str] = (),
     backend: Backend | Mapping[str, Any] | str | None = None,
     git: Git | Mapping[str, Any] | Literal["around"] | None = "around",
-    phase: Phase = UNSET,
-    compare_to: str | UnsetType = UNSET,
-    name: str | UnsetType = UNSET,
-    group: str | UnsetType = UNSET,
-    tags: Sequence[str] | UnsetType = UNSET,
-    notes: str | UnsetType = UNSET,
-    parent: Parent | Mapping[str, Any] | str | UnsetType = UNSET,
-    data: Sequence[Dataset | Mapping[str, Any]] | UnsetType = UNSET,
+    phase: Phase | None = None,
+    compare_to: str | None = None,
+    name: str | None = None,
+    group: str | None = None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    parent: Parent | Mapping[str, Any] | str | None = None,
+    data: Sequence[Dataset | Mapping[str, Any]] | None = None,
     subsample: int | None = None,
     exist: Exist = "replace",
     from_step: int | None = None,

@@ -30,6 +30,7 @@ from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.writing.companions import begin_all
 from toyspec.writing.environment import this_host
 from toyspec.writing.event_arguments import ending_of, part
+from toyspec.writing.event_checks import given_members
 from toyspec.writing.event_methods import EventMethods
 from toyspec.writing.run_ids import check_run_id
 from toyspec.writing.run_stream import RunStream
@@ -472,4 +473,4 @@ class RunWriter(EventMethods):
         if unknown:
             self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"), kind)
         else:
-            self._stream.write({"kind": kind, **members})
+            self._stream.write({"kind": kind, **given_members(kind, members)})

@@ -16,7 +16,7 @@ from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.run_list import RunList
-from toyspec.cli.screen.run_order import SORTS, first_metric, listed, metrics_of
+from toyspec.cli.screen.run_order import SORTS, listed, metrics_of
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
@@ -188,7 +188,7 @@ class WatchApp(App[int]):
         """Bring everything on the screen up to date, and ask for the curves that it lacks."""
         rows = self._listed()
         if not self._metric and self._rows:
-            self._metric = first_metric(rows[:_MOST_CURVES])
+            self._metric = next(iter(metrics_of(rows[:_MOST_CURVES])), "")
         self._list.show(rows, self._metric)
         room = self.size.height - (_HELP_LINES if self.query_one("#help").has_class("open") else 0)
         self._list.styles.height = min(len(rows) + 1, max(room // 2, 4))

@@ -8,6 +8,7 @@ from toyspec.cli.columns import cut_middle
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.screen.run_list import end_of
 from toyspec.escaping import shortened
+from toyspec.runs.metric_names import losses_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,8 +54,7 @@ def _facts(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
 
 
 def _metrics(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
-    names = dict.fromkeys(name for row in rows for name in row["metrics"])
-    for name in sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name)):
+    for name in losses_first({name for row in rows for name in row["metrics"]}):
         found = [row["metrics"].get(name) for row in rows]
         goal = next((facts["goal"] for facts in found if facts is not None and facts["goal"] is not None), None)
         values = [None if facts is None else _value(facts, goal) for facts in found]

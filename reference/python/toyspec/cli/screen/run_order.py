@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.runs.columns import field_of, text_of
 from toyspec.runs.expressions import Question
+from toyspec.runs.metric_names import losses_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,14 +40,7 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:
     """Return the metrics of *rows*, losses first."""
-    names = dict.fromkeys(name for row in rows for name in row["metrics"])
-    return sorted(names, key=lambda name: ("loss" not in name.lower(), name.count("/"), name))[:_MOST_METRICS]
-
-
-def first_metric(rows: Iterable[Row]) -> str:
-    """Return the metric to begin with: a loss if there is one, else that with the shortest name."""
-    names = dict.fromkeys(name for row in rows for name in row["metrics"])
-    return min(names, key=lambda name: ("loss" not in name.lower(), len(name)), default="")
+    return losses_first({name for row in rows for name in row["metrics"]})[:_MOST_METRICS]
 
 
 def _key(row: Row, sort: str, metric: str) -> Any:
