@@ -342,7 +342,9 @@ class RunSummary:
         self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
         self.take_columns(columns, block.minimized)
         for names in block.groups if self._metric is not None and columns is block.columns else ():
-            self.asked.add_all(*columns.get(self._name_among(names), ((), ())))
+            # The name comes first: with it, another metric may begin.
+            name = self._name_among(names)
+            self.asked.add_all(*columns.get(name, ((), ())))
 
     def take_places(
         self,
