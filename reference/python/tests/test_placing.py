@@ -141,3 +141,17 @@ def test_repeated_step_has_a_row_for_each_value(tmp_path: Path) -> None:
     table = history(_written(tmp_path, [_START, *records, _record("scalars", step=1, values={"x": 4.0, "y": 5.0})]))
     assert ([1, 1, 2, 2], [1.0, 4.0, 2.0, 3.0]) == (table["step"], table["x"])
     assert [5.0, None, None, None] == table["y"]
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_scalars_do_not_count_beside_steps_of_any_phase(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step of scalars is the run's last one only where nothing is a step, however many steps are read at once."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    decoded = [_record("step", step=step, logprob=-1.0, phase="decode") for step in range(1, 200)]
+    path = _written(
+        tmp_path, [_START, *decoded, _record("scalars", step=7, values={"x": 1.0}), _record("system", gpu=0.5)]
+    )
+    assert summarize_run(path).last_step is None
+    assert ("system/gpu", 0, 0.5) in _in_history(path) & _in_catalog(path) & _in_viewer(path)
