@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _EXCERPT_BEFORE = 60
 
 
+class RecordFinding(msgspec.Struct, frozen=True):
+    """One finding in a record."""
+
+    rule: str
+    pointer: str
+    message: str
+
+
 class Location(msgspec.Struct, gc=False):
     """The place of a finding: a line, and a byte in it."""
 

@@ -11,6 +11,7 @@ import msgspec
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
+from toyspec.checker.collecting import RecordFinding
 from toyspec.checker.line_places import pointer_to
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
     from toyspec.findings import Profile
-
-
-class RecordFinding(msgspec.Struct, frozen=True):
-    """One finding in a record."""
-
-    rule: str
-    pointer: str
-    message: str
 
 
 class UnknownKey(msgspec.Struct, frozen=True):
