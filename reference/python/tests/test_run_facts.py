@@ -37,6 +37,7 @@ def test_each_column_has_its_value(tmp_path: Path) -> None:
     run = run_of(tmp_path, {**start, "config": {"max_steps": 6}}, STEP, end)
     expected = {
         "run": tmp_path.name, "path": str(tmp_path), "run_id": "run", "name": "a", "group": "g", "tags": ["x"],
+            "notes": None, "starred": False, "hidden": False,
         "profile": "toy/v1", "state": "complete", "ended": "yes", "reason": "errored", "error": "out of memory",
         "sealed": False, "first_step": 3, "last_step": 3, "progress": 0.5, "final_loss": 1.25, "seconds": 4.0,
         "started_at": "2026-11-22T10:30:00Z", "records": 3, "bytes": run.extent.size,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from toyspec.mirrors.settings import Mirror, Selecting
     from toyspec.mirrors.state import MirrorBusyError
     from toyspec.read_reports import Gap, ReadReport
+    from toyspec.reading.annotations import Annotations
     from toyspec.reading.follower import Follower, TailEvent, follow
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.reader import Reading, read
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
     from toyspec.watching import Watch
+    from toyspec.writing.annotating import annotate
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from toyspec.writing.synced import Sync
 
 _HOMES = {
+    "Annotations": "reading.annotations",
     "Catalog": "catalog.reading",
     "CatalogError": "errors",
     "CatalogReport": "catalog.building",
@@ -126,6 +129,7 @@ _HOMES = {
     "Watch": "watching",
     "Workers": "distributed.crews",
     "WorkersError": "errors",
+    "annotate": "writing.annotating",
     "build_catalog": "catalog.building",
     "check": "checker",
     "check_bytes": "checker",
@@ -143,6 +147,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Annotations",
     "Catalog",
     "CatalogError",
     "CatalogReport",
@@ -200,6 +205,7 @@ __all__ = [
     "Workers",
     "WorkersError",
     "__version__",
+    "annotate",
     "build_catalog",
     "check",
     "check_bytes",

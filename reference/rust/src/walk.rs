@@ -20,8 +20,10 @@ const LEAST_DIRECTORIES: usize = 64;
 const PASSED_OVER: [&str; 6] = [".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"];
 /// The file by which a virtual environment of Python is known.
 const ENVIRONMENT: &str = "pyvenv.cfg";
+/// What people and programs say about a run afterwards; never a log.
+const ANNOTATIONS: &str = "annotations.jsonl";
 /// Files of a run that are not streams.
-const OF_A_BUNDLE: [&str; 3] = ["run.json", "flow.json", SEAL];
+const OF_A_BUNDLE: [&str; 4] = ["run.json", "flow.json", SEAL, ANNOTATIONS];
 
 /// A file below a directory.
 #[derive(Debug, PartialEq)]
@@ -142,7 +144,9 @@ impl Rules {
             entries.iter().filter(|entry| self.names.contains(&entry.name) && entry.is_file()).collect();
         let is_hinted = files.is_empty();
         if is_hinted && is_hinting {
-            let fits = |entry: &&Entry| entry.is_file() && self.hints.iter().any(|hint| fits(hint, &entry.name));
+            let fits = |entry: &&Entry| {
+                entry.name != ANNOTATIONS && entry.is_file() && self.hints.iter().any(|hint| fits(hint, &entry.name))
+            };
             files = entries.iter().filter(fits).collect();
         }
         let bundle = |name: &&Entry| OF_A_BUNDLE.contains(&name.name.as_str());

@@ -2,7 +2,7 @@
 
 import { SIDECARS } from "../src/sidecars.js";
 import { SEAL } from "./seals.js";
-import { isStreamName, MEDIA_FOLDER, type PickedFile, type Selection } from "./selection.js";
+import { ANNOTATIONS, isStreamName, MEDIA_FOLDER, type PickedFile, type Selection } from "./selection.js";
 
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
 
@@ -90,7 +90,7 @@ function isWanted(path: string): boolean {
 
 /** Returns whether a name is that of a stream or of a file beside it. */
 function isBundleName(name: string): boolean {
-  return isStreamName(name) || SIDECAR_NAMES.has(name);
+  return isStreamName(name) || name === ANNOTATIONS || SIDECAR_NAMES.has(name);
 }
 
 /** Returns text as a file; a last line without line feed gets one, since copying text often loses it. */

@@ -52,10 +52,13 @@ export interface Stream {
   sidecars: SidecarFile[];
   /** The seal of its bundle and what it may name, where there is one; absent for a rank from 1 on. */
   sealed?: SealedBundle;
+  /** What people and programs say about the run afterwards, where there is such a file. */
+  annotations?: Blob;
 }
 
 const EVENTS = "events.jsonl";
 export const MEDIA_FOLDER = "media";
+export const ANNOTATIONS = "annotations.jsonl";
 const CHECKPOINTED = "trainer_state.json";
 const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
@@ -146,8 +149,11 @@ function hintedStreams(directory: Directory, names: readonly string[], hints: Hi
   // The numbers in their names order them, however many digits each has.
   const places = new Map(names.filter((name) => hints.isPart(name)).map((name) => [name, name.replace(/\d+/g, (digits) => digits.padStart(20, "0"))]));
   const parts = [...places.keys()].sort((a, b) => (places.get(a)! < places.get(b)! ? -1 : 1)).map((name) => directory.files.get(name)!);
-  const log: Stream[] = parts.length === 0 ? [] : [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [] }];
-  return log.concat(names.filter((name) => hints.isLog(name) && !places.has(name)).map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [] })));
+  const annotations = directory.files.get(ANNOTATIONS);
+  const said = annotations ? { annotations: annotations.blob } : {};
+  const log: Stream[] = parts.length === 0 ? [] : [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [], ...said }];
+  const others = names.filter((name) => hints.isLog(name) && name !== ANNOTATIONS && !places.has(name));
+  return log.concat(others.map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [], ...said })));
 }
 
 function streamIn(directory: Directory, file: PickedFile): Stream {
@@ -160,6 +166,8 @@ function streamIn(directory: Directory, file: PickedFile): Stream {
   // The seal is compared once, not again with the streams of other ranks.
   const sealed = STREAM_NAMES.has(name) ? sealedBundle(directory) : undefined;
   if (sealed) stream.sealed = sealed;
+  const annotations = directory.files.get(ANNOTATIONS);
+  if (annotations) stream.annotations = annotations.blob;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);
     if (beside) return [{ name: sidecar, blob: beside.blob }];

@@ -26,10 +26,12 @@ const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds)
 
 const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
+  fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
   fixed("state", TITLES.state, 112, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
   fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
   fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),
+  fixed("notes", TITLES.notes, 200, (run) => plain(run.notes ?? "")),
   fixed("profile", TITLES.profile, 104, (run) => plain(run.profile ?? run.dialect ?? "")),
   fixed("started", TITLES.started_at, 118, (run) => moment(run.started_at, "short")),
   fixed("reason", TITLES.reason, 110, (run) => plain(run.reason ?? "")),
@@ -99,7 +101,7 @@ export function usualColumns(runs: readonly Run[]): string[] {
   const some = runs.slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", "state", ...["root", "group", "tags"].filter(has), "started", "took"];
+  const own = ["name", "state", ...["starred", "root", "group", "tags"].filter(has), "started", "took"];
   const rest = ["steps", ...["progress", "findings"].filter(has), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }

@@ -22,11 +22,12 @@ const MOUSE: readonly (readonly [string, string])[] = [
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [
-  ["llama baseline", "both words are in the name, id, group, tags, state or format"],
+  ["llama baseline", "both words are in the name, id, group, tags, notes, state or format"],
   ["lr < 1e-3 and val/acc > .7", "a setting and the last value of a metric"],
   ["best.loss <= 2 or nan.loss > 0", "the best value; the count of values that are not finite"],
   ["state != complete", "running, complete, torn or damaged"],
   ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
+  ["starred = true", "runs that `toyspec annotate --star` marks; hidden = true lists the hidden ones"],
   ['name ~ "v2" and not (tag = old)', "~ means contains"],
 ];
 

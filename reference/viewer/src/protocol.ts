@@ -25,6 +25,12 @@ export interface Run {
   name: string;
   group: string | null;
   tags: string[];
+  notes: string | null;
+  /** Whether an annotation marks the run, and whether one leaves it out of lists. */
+  starred: boolean;
+  hidden: boolean;
+  /** What the run itself says where an annotation says otherwise. */
+  said?: { name?: string; group?: string | null; tags?: string[]; notes?: string | null };
   state: State;
   profile: string | null;
   dialect: string | null;

@@ -19,7 +19,7 @@ const own = (object: object, name: string): boolean => Object.hasOwn(object, nam
 
 /** Returns what a filter may ask of a run. */
 export function questionOf(run: Run): Question {
-  const text = [run.name, run.id, run.group, run.state, run.profile, run.dialect, ...run.tags].join("\n");
+  const text = [run.name, run.id, run.group, run.notes, run.state, run.profile, run.dialect, ...run.tags].join("\n");
   return { text: lowered(text), field: lookupIn(run) };
 }
 

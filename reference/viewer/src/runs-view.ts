@@ -7,6 +7,7 @@ import { firstRun } from "./charts/grid.js";
 import { columnOf, possibleColumns, usualColumns } from "./columns.js";
 import type { Store } from "./store.js";
 import { RunTable } from "./table.js";
+import { counted } from "./text.js";
 
 /** More columns to choose from are found by words. */
 const MOST_CHOICES = 200;
@@ -15,6 +16,7 @@ export class RunsView implements Showing {
   readonly element: HTMLElement;
   private readonly table: RunTable;
   private readonly store: Store;
+  private readonly hiddenRuns = button("", { class: "button plain", title: "Show the runs that an annotation leaves out", hidden: true }, () => this.store.update({ filter: "hidden = true" }, { isSmall: true }));
   private readonly nothing = html("div", { class: "nothing", hidden: true });
   private readonly clear: HTMLButtonElement;
 
@@ -26,7 +28,7 @@ export class RunsView implements Showing {
     this.element = html(
       "div",
       { class: "runs-view" },
-      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.clear),
+      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.clear, this.hiddenRuns),
       this.table.element,
       this.nothing,
     );
@@ -37,9 +39,12 @@ export class RunsView implements Showing {
     this.table.update();
     this.clear.hidden = state.selected.length === 0;
     this.table.element.hidden = listed.length === 0;
+    const { hidden } = this.store;
+    this.hiddenRuns.hidden = hidden === 0;
+    this.hiddenRuns.textContent = hidden === 0 ? "" : `${counted(hidden, "run")} hidden`;
     this.nothing.hidden = listed.length > 0 || !this.store.isLoaded;
     if (this.nothing.hidden) return;
-    fill(this.nothing, all.size > 0 ? "No run passes the filter." : this.store.backend.kind === "folder" ? "No file in this folder is a run." : firstRun(this.store));
+    fill(this.nothing, hidden > 0 && hidden === all.size ? "All runs are hidden by annotation." : all.size > 0 ? "No run passes the filter." : this.store.backend.kind === "folder" ? "No file in this folder is a run." : firstRun(this.store));
   }
 
   show(isShown: boolean): void {

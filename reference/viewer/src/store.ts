@@ -31,6 +31,8 @@ export class Store {
   readonly all = new Map<string, Run>();
   /** The runs that pass the filter, in the order of the table. */
   listed: readonly Run[] = [];
+  /** How many runs are left out, since an annotation hides them. */
+  hidden = 0;
   /** Why the filter cannot be read. */
   filterError: ExpressionError | null = null;
   /** What the user should know, for example that the server is gone. */
@@ -206,7 +208,9 @@ export class Store {
 
   private list(): void {
     const filter = this.filter();
-    const passing = filter ? [...this.all.values()].filter((run) => filter(questionOf(run))) : this.listed;
+    const showsHidden = /\bhidden\b/.test(this.state.filter);
+    const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter(questionOf(run))) : this.listed;
+    this.hidden = showsHidden ? 0 : [...this.all.values()].filter((run) => run.hidden).length;
     this.listed = sorted(passing, this.state.sort);
     this.palette.give(this.shown.map(({ id }) => id));
   }

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _NAME = "coalesce(nullif(\"name\", ''), run)"
 _OWN_PROFILE = "CASE WHEN dialect IS NULL THEN profile END"
 # The order of ``columns.text_of``.
-_WORDS = f"""lower(concat_ws(chr(10), {_NAME}, path, coalesce("group", ''), state, coalesce({_OWN_PROFILE}, ''),
+_WORDS = f"""lower(concat_ws(chr(10), {_NAME}, path, coalesce("group", ''), coalesce(notes, ''), state,
+coalesce({_OWN_PROFILE}, ''),
 coalesce(json_extract_string(dialect, '$.name'), ''), array_to_string(tags, chr(10))))"""
 _REASON = "coalesce(to_json(reason), json_extract(run_end, '/reason'), 'null'::JSON)"
 _JSON = {"reason": _REASON, "final_loss": "coalesce(said_loss::JSON, 'null'::JSON)"}

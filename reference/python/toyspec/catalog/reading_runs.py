@@ -107,7 +107,18 @@ def _values_line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[A
 
 
 # What is left out of a row that is too large.
-_OF_ANY_SIZE = ("tags", "config", "model", "run_start", "run_end", "metrics", "findings", "settings")
+_OF_ANY_SIZE = (
+    "tags",
+    "notes",
+    "annotations",
+    "config",
+    "model",
+    "run_start",
+    "run_end",
+    "metrics",
+    "findings",
+    "settings",
+)
 
 _OPEN = ("running", "torn")
 _LONGEST, _LONGEST_PLAIN = 1 << 27, 1 << 24
@@ -199,6 +210,7 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
 
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
+    summary.may_be_annotated = stream.may_be_annotated
     row = row_of(summary, digest.findings) | {"stream": stream.path, "identity": stream.identity}
     if summary.state in _OPEN and summary.extent.size > longest(stream.path):
         row["as_of"] = summary.extent.size

@@ -11,6 +11,7 @@ import msgspec
 
 from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
+from toyspec.reading.annotations import NONE, Annotations
 from toyspec.runs.curves import Curve
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import Extent, RunState, RunSummary
@@ -36,6 +37,7 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
     return {
         "stream": summary.path,
         **facts.all(),
+        "annotations": summary.annotations if summary.annotations.count else None,
         "dialect": summary.dialect,
         "day": day_of(facts.started_at),
         "as_of": None,
@@ -130,6 +132,12 @@ class CatalogRun(RunSummary):
         """See RunSummary."""
         found: dict[str, Any] | None = decoded(self.catalog_row["run_end"])
         return found
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """See RunSummary."""
+        found = decoded(self.catalog_row["annotations"])
+        return NONE if found is None else msgspec.convert(found, Annotations)
 
     @cached_property
     def _metrics(self) -> dict[str, dict[str, Any]]:

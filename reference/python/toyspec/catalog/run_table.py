@@ -37,6 +37,9 @@ class RunColumns(NamedTuple):
     started_at: list[str | None]
     as_of: list[int | None]
     """See RunSummary."""
+    given_name: list[str | None]
+    """The name by annotation."""
+    starred: list[bool]
     says_final_loss: list[bool]
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed
@@ -55,7 +58,10 @@ _ORDERS: dict[Order, str] = {
     "started": "started_at",
 }
 
-_LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of")
+_LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of",
+           "given_name", "starred")  # fmt: skip
+
+_GIVEN_NAME = "CASE WHEN annotations IS NOT NULL THEN json_extract_string(annotations, '$.name') END"
 
 # Rows that are handed over at once: they are in order also if several threads read.
 _FEW = 2048
@@ -98,7 +104,11 @@ class RunTable:
         selected = self._selected(choice, more)
         roots = ", ".join(map(text, self.manifest.roots)) or "NULL"
         # Of a hundred thousand runs, a column takes as long as to start Python.
-        shown = {"run": f"CASE WHEN path IN ({roots}) THEN run END", "said_loss": "said_loss::JSON"}
+        shown = {
+            "run": f"CASE WHEN path IN ({roots}) THEN run END",
+            "said_loss": "said_loss::JSON",
+            "given_name": _GIVEN_NAME,
+        }
         columns = [shown.get(column, column) for column in _LISTED] + [f"{field_json('reason', has_endings=False)}"]
         is_short = choice.limit is not None and choice.limit <= _FEW
         lists = self._lists([*columns, "said_loss IS NOT NULL", *map(_column, more)], selected, is_short=is_short)

@@ -22,6 +22,9 @@ class ShownRun(NamedTuple):
     name: str | None
     group: str | None
     tags: list[str]
+    notes: str | None
+    starred: bool
+    hidden: bool
     profile: str | None
     dialect: str | None
     state: str

@@ -20,7 +20,8 @@ _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspe
 
 COLUMNS = {
     "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
-    "group": "VARCHAR", "tags": "VARCHAR[]", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
+    "group": "VARCHAR", "tags": "VARCHAR[]", "notes": "VARCHAR", "starred": "BOOLEAN", "hidden": "BOOLEAN",
+    "annotations": "JSON", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
     "sealed": "BOOLEAN", "ended": "VARCHAR", "reason": "VARCHAR", "error": "VARCHAR",
     "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",

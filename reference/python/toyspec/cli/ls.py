@@ -44,6 +44,8 @@ ORDERS: dict[str, Callable[[RunSummary], Any]] = {
 """What to sort by, beside columns; runs without a value come last."""
 
 _MOST_NAMED = 5
+_LABELS = ("name", "group", "notes")
+_HIDDEN, _NOT_HIDDEN = expression("hidden = true"), expression("hidden = false")
 _DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
     "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
@@ -64,6 +66,10 @@ _DESCRIPTION = (
     "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
     "~ (contains), numbers with units (2h, 5mb, 70%), and, or, not, parentheses. A\n"
     "word alone is searched in name, path, group, tags, state and profile.\n"
+    "\n"
+    "A run that `toyspec annotate` has given a name is listed with it, and a starred\n"
+    "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
+    "as 'hidden = true' asks for them.\n"
     "\n"
     "On a terminal, columns that do not fit are hidden; --csv and --md have them all."
 )
@@ -93,6 +99,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--catalog", metavar="DIR", help="list what this catalog has, and read no run: see `toyspec catalog --help`"
     )
+    parser.add_argument("--hidden", action="store_true", help="list runs too that `toyspec annotate --hide` hides")
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
     forms = parser.add_mutually_exclusive_group()
@@ -152,6 +159,7 @@ def _list(options: Namespace) -> int:
         met = _met(found, options, asked, choice)
     except ExpressionError as error:
         raise UsageError(str(error)) from None
+    met, hidden = _without_hidden(met, options)
     met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
     total = len(met)
     met = met[: options.number]
@@ -162,11 +170,30 @@ def _list(options: Namespace) -> int:
         _report_others(found)
     elif options.csv:
         ShownTable(RunRows([], options.roots, columns), columns).print_csv()
-    elif len(found):
+    elif len(found) and not hidden:
         sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
-    else:
+    elif not hidden:
         _report_none(found.errors, found.skipped, options)
+    _report_hidden(hidden)
     return _report_errors(found.errors)
+
+
+def _shows_hidden(options: Namespace) -> bool:
+    return options.hidden or any("hidden" in each.fields for each in options.where)
+
+
+def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields], int]:
+    """Return the *runs* that are not hidden, and the number of those that are."""
+    if _shows_hidden(options):
+        return runs, 0
+    shown = [each for each in runs if not each.run.annotations.hidden]
+    return shown, len(runs) - len(shown)
+
+
+def _report_hidden(number: int) -> None:
+    if number:
+        runs = "1 run is" if number == 1 else f"{number} runs are"
+        sys.stderr.write(f"toyspec ls: {runs} hidden by annotation; --hidden lists them too\n")
 
 
 def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
@@ -174,20 +201,24 @@ def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) 
     # Imported here: a list of runs does not need it.
     from toyspec.catalog.run_table import RunSelection
 
-    choice = RunSelection(options.where, options.sort, options.reverse, options.number)
+    shown_only = [] if _shows_hidden(options) else [_NOT_HIDDEN]
+    choice = RunSelection([*options.where, *shown_only], options.sort, options.reverse, options.number)
     manifest = catalog.manifest
+    hidden = catalog.count([*options.where, _HIDDEN]) if shown_only else 0
     if options.json:
         _print_json([Fields(run) for run in catalog.chosen(choice)], columns)
+        _report_hidden(hidden)
         return _report_errors(manifest.errors)
     found = catalog.listed(choice, columns)
     shown = len(found.path)
-    left_out = catalog.count(options.where) - shown if shown == options.number else 0
+    left_out = catalog.count(choice.filters) - shown if shown == options.number else 0
     if shown or options.csv:
         _print(ShownTable(ListedRows(found, options.roots), columns, left_out=left_out), options)
-    elif len(catalog):
+    elif len(catalog) and not hidden:
         sys.stderr.write(f"toyspec ls: none of {len(catalog)} runs meets the conditions\n")
-    else:
+    elif not hidden:
         _report_none(manifest.errors, manifest.skipped, options)
+    _report_hidden(hidden)
     return _report_errors(manifest.errors)
 
 
@@ -309,12 +340,19 @@ def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
     sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
 
 
+def _flags(run: RunSummary) -> dict[str, bool]:
+    return {"starred": run.facts.starred, "hidden": run.facts.hidden}
+
+
 def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
     run = fields.run
     more: dict[str, Any] = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
     return more | {
         "path": encodable(run.path),
         "run_id": run.start.get("run_id"),
+        **{name: encodable(run.facts[name]) for name in _LABELS if run.facts[name] not in (None, run.name)},
+        **({"tags": run.facts.tags} if run.facts.tags else {}),
+        **({"annotated": True, **_flags(run)} if run.annotations.count else {}),
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,

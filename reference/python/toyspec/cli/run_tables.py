@@ -149,14 +149,16 @@ class RunRows:
         state = run.state if run.extent.is_checked else f"{run.state}?"
         values = [fields.value(name) for name in self._more]
         return [
-            shown(_relative(run.directory, run.name, self._root)),
+            _labelled(
+                shown(_relative(run.directory, run.name, self._root)), run.annotations.name, run.annotations.starred
+            ),
             _marked(state, sealed=run.sealed, as_of=run.as_of),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",
             "" if run.seconds is None else duration(run.seconds),
             "" if run.started_at is None else when(run.started_at),
-            *("" if value is None else figure(value) for value in values),
+            *map(_cell, values),
         ]
 
 
@@ -182,9 +184,9 @@ class ListedRows:
         runs = self._runs
         states = zip(runs.state, runs.sealed, runs.as_of, strict=True)
         losses = zip(runs.final_loss, runs.says_final_loss, strict=True)
-        more = (["" if value is None else figure(value) for value in values] for values in runs.more.values())
+        more = (list(map(_cell, values)) for values in runs.more.values())
         return [
-            _shown(self._names()),
+            list(map(_labelled, _shown(self._names()), runs.given_name, runs.starred)),
             [_marked(state, sealed=sealed, as_of=as_of) for state, sealed, as_of in states],
             _each(figure, [reason if isinstance(reason, str) else None for reason in runs.reason]),
             _each(figure, runs.last_step),
@@ -215,6 +217,11 @@ class ListedRows:
 def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:
     """Return a state with what a person should know of it."""
     return state + (", sealed" if sealed else "") + ("" if as_of is None else f", as of byte {as_of:,}")
+
+
+def _labelled(path: str, name: str | None, is_starred: bool) -> str:
+    """Return the *path* of a run with its *name* by annotation, and a star."""
+    return path + ("" if name is None else f' "{shortened(name)}"') + (" *" if is_starred else "")
 
 
 def _shown(names: list[str]) -> list[str]:
@@ -254,5 +261,14 @@ def _relative(directory: str, name: str, root: str | None) -> str:
     return name if relative == "." else relative
 
 
+def _cell(value: Any) -> str:
+    """Return a value for people; tags are shown each."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return figure(", ".join(value))
+    return "" if value is None else figure(value)
+
+
 def _csv_cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return value if value is None or isinstance(value, str | int | float) else figure(value)

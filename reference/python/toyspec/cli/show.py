@@ -225,15 +225,31 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
         yield "started", figure(run.started_at) + (f", took {took}" if took else "")
     elif took:
         yield "took", took
-    for key in ("name", "group", "notes", "experiment", "compare_to"):
-        if key in start:
-            yield key, figure(start[key])
-    for key, separator in (("tags", ", "), ("argv", " ")):
-        if isinstance(start.get(key), list):
-            yield key, separator.join(map(figure, start[key][:_MAX_LISTED]))
+    yield from _labels(run)
     for key in ("host", "backend", "git", "packages", "model", "config"):
         if isinstance(start.get(key), dict) and start[key]:
             yield key, _listed(start[key])
+
+
+def _labels(run: RunSummary) -> Iterator[tuple[str, str]]:
+    """Yield what the run itself says, and what annotations say instead."""
+    start = run.start
+    said = run.facts.said
+    for key in ("name", "group", "notes", "experiment", "compare_to"):
+        if key in said:
+            own = "the run has none" if said[key] is None else f"the run says: {figure(said[key])}"
+            yield key, f"{figure(run.facts[key])} ({own})"
+        elif key in start:
+            yield key, figure(start[key])
+    for key, separator in (("tags", ", "), ("argv", " ")):
+        values = run.facts.tags if key in said else start.get(key)
+        if isinstance(values, list):
+            yield key, separator.join(map(figure, values[:_MAX_LISTED]))
+    marks = [name for name in ("starred", "hidden") if run.facts[name]]
+    if marks:
+        yield "marks", ", ".join(marks)
+    if run.annotations.unreadable:
+        yield "marks", f"{run.annotations.unreadable} lines of annotations.jsonl cannot be read and are ignored"
 
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ EVENTS_FILE: str = STREAMS["toy/v1"]["file"]
 """Name of a toy/v1 or kaun/v1 stream in a bundle."""
 MANIFEST_FILE = "run.json"
 """Name of the file beside a stream that describes the run."""
+ANNOTATIONS_FILE = "annotations.jsonl"
+"""Name of the file in a bundle that says what people and programs say about the run afterwards."""
 SEAL_FILE = "SHA256SUMS"
 """Name of the file in a bundle that has the digests of all others."""
 

@@ -115,7 +115,7 @@ def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> Exp
 
 def text_of(row: Mapping[str, Any]) -> str:
     """Return everything that words are looked for in, as ``lowered`` text."""
-    members = ("name", "id", "group", "state", "profile", "dialect")
+    members = ("name", "id", "group", "notes", "state", "profile", "dialect")
     return lowered("\n".join([*(row[name] or "" for name in members), *row["tags"]]))
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from toyspec.engine import native
 from toyspec.findings import PathError
-from toyspec.format.profiles import MANIFEST_FILE, SEAL_FILE
+from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
 from toyspec.reading.stream_files import parts_status
@@ -40,7 +40,7 @@ _CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
 _CHECKPOINTED = "trainer_state.json"
 SIDECARS = (MANIFEST_FILE, "flow.json")
 """Names of the files beside a stream that belong to its run."""
-OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE])
+OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE, ANNOTATIONS_FILE])
 """Names of all files of a run that are not streams."""
 
 
@@ -62,6 +62,11 @@ class Stream(msgspec.Struct, frozen=True):
     """True for a symbolic link that was found below a root."""
     is_sealed: bool | None = None
     """Whether a seal is beside it; None where it is not known."""
+
+    @property
+    def may_be_annotated(self) -> bool:
+        """False where it is known that no annotations are beside the stream."""
+        return not self.identity or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
 
     @property
     def is_below(self) -> bool:
@@ -329,8 +334,8 @@ def _step_of(checkpoint: str) -> int:
 
 
 def is_hinted(name: str, hints: Sequence[str]) -> bool:
-    """Return whether one of the patterns *hints* fits the file name *name*."""
-    return any(fnmatchcase(name, pattern) for pattern in hints)
+    """Return whether one of the patterns *hints* fits the file name *name*, which is not that of annotations."""
+    return name != ANNOTATIONS_FILE and any(fnmatchcase(name, pattern) for pattern in hints)
 
 
 def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:

@@ -172,11 +172,13 @@ def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
     if engine is None:
         return {}
     found: list[Found | None] = engine.ends([stream.path for stream in streams], _WHOLE_BYTES)
-    return {
-        stream.path: summary_of(stream.path, each, sealed=None if stream.is_hinted else stream.is_sealed)
-        for stream, each in zip(streams, found, strict=True)
-        if each is not None
-    }
+    runs = {}
+    for stream, each in zip(streams, found, strict=True):
+        if each is not None:
+            run = summary_of(stream.path, each, sealed=None if stream.is_hinted else stream.is_sealed)
+            run.may_be_annotated = stream.may_be_annotated
+            runs[stream.path] = run
+    return runs
 
 
 def _records(found: Iterable[Record | Gap]) -> list[Record]:

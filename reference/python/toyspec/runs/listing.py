@@ -84,6 +84,7 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
         try:
             found[stream.path] = summary()
             found[stream.path].choice = choice
+            found[stream.path].may_be_annotated = stream.may_be_annotated
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:

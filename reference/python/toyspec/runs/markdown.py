@@ -31,7 +31,12 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
         head += [title, f"best {title}", ""]
     lines = [table_line(head), table_line(["---", "---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
     for run in runs:
-        cells = [escaped(run.name), run.state, _end(run), "" if run.last_step is None else str(run.last_step)]
+        cells = [
+            escaped(run.annotations.name or run.name),
+            run.state,
+            _end(run),
+            "" if run.last_step is None else str(run.last_step),
+        ]
         for name in names:
             cells += _cells(run, name, is_default=not metrics)
         lines.append(table_line(cells))

@@ -12,6 +12,7 @@ from toyspec.runs.run_facts import cut, finite
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toyspec.reading.annotations import Annotations
     from toyspec.runs.summary import RunSummary
 
 MOST_SETTINGS = 100_000
@@ -42,8 +43,28 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
     others = max(0, len(summary.series) - MOST_METRICS) + summary.metrics_left_out
     left_out = {"metrics": others, "config": max(0, len(row.facts.settings) - MOST_SETTINGS)}
     found = {name: row[name] for name in ("id", *_ROW, *_MEMBERS)}
+    if said := row.facts.said:
+        found["said"] = _said(said)
     found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
     return found | {"findings": None, "left_out": left_out, "message": None}
+
+
+def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
+    """Return *row* with what *annotations* say now, in place of what they said when it was made."""
+    own: dict[str, Any] = {name: row[name] for name in ("name", "group", "tags", "notes")} | row.get("said", {})
+    texts = {name: getattr(annotations, name) for name in ("name", "group", "notes")}
+    found = {name: cut(encodable(text)) for name, text in texts.items() if text} | {
+        "tags": [cut(tag) for tag in annotations.tags(own["tags"])][:MOST_TAGS]
+    }
+    said = {name: own[name] for name, value in found.items() if own[name] != value}
+    flags = {"starred": annotations.starred, "hidden": annotations.hidden}
+    rest = {name: value for name, value in row.items() if name != "said"}
+    return rest | own | found | flags | ({"said": said} if said else {})
+
+
+def _said(said: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: cut(encodable(text)) if isinstance(text, str) else text for name, text in said.items()}
+    return shown | ({"tags": [cut(tag) for tag in said["tags"]][:MOST_TAGS]} if "tags" in said else {})
 
 
 _ROW = tuple(name for name in COLUMNS if name not in ("run", "path", "profile", "tags", "name"))
@@ -66,7 +87,8 @@ def _shown(value: Any) -> Any:
 
 def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
     """Return the row of a run that could not be read."""
-    known = {"name": encodable(os.path.basename(run)), "state": "damaged", "ended": "unknown", "sealed": False}
+    known: dict[str, Any] = {"name": encodable(os.path.basename(run)), "state": "damaged", "ended": "unknown"}
+    known |= dict.fromkeys(("sealed", "starred", "hidden"), False)
     return {
         "id": encodable(run), **dict.fromkeys((*_ROW, "dialect", "profile", "findings")), **known, "tags": [],
         "bytes": size, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0}, "message": message,

@@ -54,19 +54,48 @@ class RunFacts:
 
     @property
     def name(self) -> str:
-        """The name that the run gives itself, else ``run``."""
-        return _text(self.summary.start.get("name")) or self.run
+        """The name by annotation, else the one that the run gives itself, else ``run``."""
+        return self.summary.annotations.name or self._own("name")
 
     @property
     def group(self) -> str | None:
-        """The group that the run names."""
-        return _text(self.summary.start.get("group"))
+        """The group by annotation, else the one that the run names."""
+        return self.summary.annotations.group or self._own("group")
 
     @property
     def tags(self) -> list[str]:
-        """The tags that the run names."""
-        tags = self.summary.start.get("tags")
-        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+        """The tags that the run names, with those that annotations add, and without those that they remove."""
+        return self.summary.annotations.tags(self._own("tags"))
+
+    @property
+    def notes(self) -> str | None:
+        """The notes by annotation, else those that the run has."""
+        return self.summary.annotations.notes or self._own("notes")
+
+    @property
+    def starred(self) -> bool:
+        """Whether an annotation marks the run."""
+        return self.summary.annotations.starred
+
+    @property
+    def hidden(self) -> bool:
+        """Whether an annotation leaves the run out of lists."""
+        return self.summary.annotations.hidden
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What the run itself says where an annotation says otherwise: some of name, group, tags and notes."""
+        own = {key: self._own(key) for key in ("name", "group", "tags", "notes")}
+        return (
+            {key: value for key, value in own.items() if value != self[key]} if self.summary.annotations.count else {}
+        )
+
+    def _own(self, key: str) -> Any:
+        """Return what the run itself says: its name, group, tags or notes."""
+        found = self.summary.start.get(key)
+        if key == "tags":
+            return [tag for tag in found if isinstance(tag, str)] if isinstance(found, list) else []
+        return _text(found) or (self.run if key == "name" else None)
 
     @property
     def profile(self) -> str | None:

@@ -24,7 +24,7 @@ _CHARS = 80
 
 def run_html(run: RunSummary) -> str:
     """Return state, settings and metrics of *run*, each metric with its curve; text of the log is text."""
-    name = escape(shortened(run.name, _CHARS))
+    name = escape(shortened(run.annotations.name or run.name, _CHARS))
     rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in _facts(run))
     shown = list(run.series.items())[:_MOST_METRICS]
     metrics = "".join(_metric(run, name, curve) for name, curve in shown)
@@ -38,7 +38,7 @@ def run_html(run: RunSummary) -> str:
 
 def _facts(run: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield what is known, as escaped title and text."""
-    for name in ("path", "started_at", "last_step", "reason"):
+    for name in ("path", "group", "notes", "started_at", "last_step", "reason"):
         value = run.facts[name]
         if value is not None:
             yield TITLES[name], _text(value)

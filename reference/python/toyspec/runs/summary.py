@@ -17,6 +17,7 @@ from toyspec.format.record_mapping import mapping_of
 from toyspec.generated.runs import COLUMNS, LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
+from toyspec.reading.annotations import NONE, Annotations, read_annotations
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
@@ -72,6 +73,8 @@ class RunSummary:
 
     as_of: int | None = None
     """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
+    may_be_annotated = True
+    """False where it is known that there are no annotations beside the stream, so that none are looked for."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
 
@@ -150,6 +153,11 @@ class RunSummary:
     def sealed(self) -> bool:
         """True if the run has a seal."""
         return has_seal(self.directory)
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """What people and programs said about the run afterwards, read once."""
+        return read_annotations(self.path) if self.may_be_annotated else NONE
 
     @property
     def reason(self) -> Any:

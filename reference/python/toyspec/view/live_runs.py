@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.reading.annotations import read_annotations
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.rows import encodable, row_of, unreadable_row
+from toyspec.runs.rows import annotated, encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
 from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_store import CurveStore, KeptCurves
@@ -185,7 +186,8 @@ class LiveRuns:
                 for entry in self._of(watch.root):
                     identity, row = known.get(entry.path, (None, None))
                     if row is not None and identity == entry.identity:
-                        entry.row, entry.row_identity = row | {"id": encodable(entry.run)}, identity
+                        kept = row | {"id": encodable(entry.run)}
+                        entry.row, entry.row_identity = annotated(kept, read_annotations(entry.path)), identity
         with self._lock:
             self._is_started = True
             unknown = [entry for entry in self._entries.values() if entry.is_unknown]
@@ -291,6 +293,18 @@ class LiveRuns:
         entry.revision = self._revisions.next()
         self.changes.add({"row": encodable(entry.run)})
 
+    def _annotate(self, entry: ViewedRun) -> None:
+        """Take in what the annotations of a run say now."""
+        if entry.file is not None:
+            entry.file.scan.summary.annotations = read_annotations(entry.path)
+        if entry.row is None:
+            return
+        row = annotated(entry.row, read_annotations(entry.path))
+        if row != entry.row:
+            entry.row = row
+            entry.revision = self._revisions.next()
+            self.changes.add({"row": encodable(entry.run)})
+
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
@@ -332,9 +346,12 @@ class LiveRuns:
                 known = self._by_path.get(path)
                 if known is None and self._foreign.get(path) != stream.version:
                     new.append(self._add(root, stream))
-                elif known is not None and known.root is root and known.version != stream.version:
-                    known.version = stream.version
-                    self.look(known, identity_at(path))
+                elif known is not None and known.root is root and known.beside != stream.identity:
+                    known.beside = stream.identity
+                    self._annotate(known)
+                    if known.version != stream.version:
+                        known.version = stream.version
+                        self.look(known, identity_at(path))
         if new and self._is_started:
             self._learn(new)
 

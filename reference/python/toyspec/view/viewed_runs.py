@@ -36,6 +36,8 @@ class ViewedRun:
         self.path = stream.path
         self.version = stream.version
         """The version of the stream when it was last searched for."""
+        self.beside = stream.identity
+        """What changes with the stream and with the files beside it, annotations among them."""
         self.identity = listed_identity(stream.path, stream.size, stream.version)
         """That of the stream when it was last looked at."""
         self.reads_ends = self.is_large

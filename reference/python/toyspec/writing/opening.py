@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.errors import StreamRefusedError
-from toyspec.format.profiles import SEAL_FILE
+from toyspec.format.profiles import ANNOTATIONS_FILE, SEAL_FILE
 from toyspec.system_calls import SystemCalls, is_at, is_regular, try_lock
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ def keep(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
 
 def lift_seal(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
     """Keep the seal beside the stream *path* under another name, since the stream changes; return old and new paths."""
+    if os.path.basename(path) == ANNOTATIONS_FILE:
+        return []  # no seal covers it
     seal = os.path.join(os.path.dirname(path), SEAL_FILE)
     return keep(seal, calls) if os.path.lexists(seal) else []
 

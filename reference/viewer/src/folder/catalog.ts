@@ -16,6 +16,7 @@ import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Run, Sever
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
+import { annotated, readAnnotations } from "./annotations.js";
 import { rowOf, unreadableRow } from "./rows.js";
 import { plainValue } from "./plain-values.js";
 import { type Members, Scan } from "./scan.js";
@@ -162,7 +163,8 @@ export class Catalog {
       this.changed(entry.id);
       return;
     }
-    this.put(entry, rowOf(scan, entry.id, stream.sealed !== undefined));
+    const row = rowOf(scan, entry.id, stream.sealed !== undefined);
+    this.put(entry, stream.annotations ? annotated(row, await readAnnotations(stream.annotations, stream.name)) : row);
   }
 
   private async check(entry: Entry): Promise<void> {

@@ -20,6 +20,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
     group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
+    notes: textOf(start["notes"]), starred: false, hidden: false,
     state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started_at: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
     seconds: begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin,
     first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finalLossOf(scan),
@@ -34,7 +35,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
 /** Returns the row of a run that cannot be read. */
 export function unreadableRow(id: string, message: string, bytes: number): Run {
   return {
-    id, run_id: null, name: lastPart(id), group: null, tags: [], state: "damaged", profile: null, dialect: null, started_at: null, seconds: null, first_step: null, last_step: null, records: null,
+    id, run_id: null, name: lastPart(id), group: null, tags: [], notes: null, starred: false, hidden: false, state: "damaged", profile: null, dialect: null, started_at: null, seconds: null, first_step: null, last_step: null, records: null,
     final_loss: null, ended: "unknown", reason: null, error: null, sealed: false, progress: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
   };
 }

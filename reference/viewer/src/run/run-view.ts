@@ -130,6 +130,10 @@ export class RunView implements Showing {
   private writeHead(run: Run): void {
     const listed = Object.keys(run.metrics).length;
     const facts: [string, string][] = [
+      ["Name by the run", run.said?.name === undefined ? "" : plain(run.said.name, 200)],
+      ["Group", plain(run.group ?? "", 200)],
+      ["Notes", plain(run.notes ?? "", 1000)],
+      ["Hidden", run.hidden ? "yes, from lists" : ""],
       ["Started", moment(run.started_at)],
       ["Took", run.seconds === null ? "" : duration(run.seconds)],
       ["Last step", run.last_step === null ? "" : grouped(run.last_step)],
@@ -151,7 +155,7 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
       html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),

@@ -113,7 +113,7 @@ class RunList(Widget):
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
         return [
-            shortened(row["name"], _NAME_CHARS),
+            shortened(row["name"], _NAME_CHARS) + (" *" if row["starred"] else ""),
             end_of(row)[0],
             "" if row["last_step"] is None else figure(row["last_step"]),
             "" if facts.get("last") is None else figure(facts["last"]),

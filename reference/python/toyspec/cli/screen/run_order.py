@@ -26,8 +26,12 @@ _FACTS = {"started": "started_at", "steps": "last_step"}
 
 
 def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -> list[Row]:
-    """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last."""
-    found = [row for row in rows if wanted.holds(_question(row))]
+    """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last.
+
+    Hidden runs are left out, unless the filter asks for them.
+    """
+    with_hidden = "hidden" in wanted.fields
+    found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
     if sort == "name":
         return sorted(found, key=lambda row: (row["name"], row["id"]))
     keyed = [(_key(row, sort, metric), row) for row in found]
