@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from toyspec.mirrors.destination import MirroredRun, NumberedRow
 from toyspec.mirrors.mirroring import Timing
-from toyspec.mirrors.rows import Histogram
+from toyspec.mirrors.rows import SentHistogram
 
 Behaviour = Literal["good", "refuses", "keeps and fails", "keeps half and fails", "hangs up"]
 Knowledge = Literal["counts", "is asked", "has ids"]
@@ -109,7 +109,7 @@ class HttpDestination:
                 "run": self._run.identity,
                 "line": row.line,
                 "step": row.step,
-                "values": {k: None if isinstance(v, Histogram) else v for k, v in row.values.items()},
+                "values": {k: None if isinstance(v, SentHistogram) else v for k, v in row.values.items()},
                 "id": f"{self._run.identity}-{row.line}" if has_ids else None,
             }
             for _, row in rows

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.mirrors.rows import Histogram, SentRow
+from toyspec.mirrors.rows import SentHistogram, SentRow
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
 from toyspec.reading.records import Record, RecordFeed
@@ -190,7 +190,7 @@ def test_gradients_are_histograms() -> None:
     """A grad event is one value with counts and borders; one without finite elements is left out."""
     grad = {"kind": "grad", "t": 1.0, "step": 1, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]}
     rows = selected(records(grad, {**grad, "min": None}), Selecting())
-    assert [{"gradients/w": Histogram([1, 2], [-1.0, 0.0, 1.0])}] == [row.values for row in rows]
+    assert [{"gradients/w": SentHistogram([1, 2], [-1.0, 0.0, 1.0])}] == [row.values for row in rows]
 
 
 def test_names_without_end_take_bounded_memory() -> None:

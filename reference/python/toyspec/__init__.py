@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from toyspec.runs.summary import RunSummary
     from toyspec.watching import Watch
     from toyspec.writing.annotating import annotate
+    from toyspec.writing.media import Audio, File, Histogram, Image, Table, Video
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
     from toyspec.writing.run_starting import start_run
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Annotations": "reading.annotations",
+    "Audio": "writing.media",
     "Catalog": "catalog.reading",
     "CatalogError": "errors",
     "CatalogReport": "catalog.building",
@@ -83,11 +85,14 @@ _HOMES = {
     "DialectUse": "findings",
     "EngineError": "errors",
     "ExpressionError": "errors",
+    "File": "writing.media",
     "FileReport": "findings",
     "Finding": "findings",
     "Follower": "reading.follower",
     "Gap": "read_reports",
+    "Histogram": "writing.media",
     "History": "runs.history",
+    "Image": "writing.media",
     "InvalidEventError": "format.canonical",
     "KaunRun": "kaun.run",
     "MetricsLog": "metrics.log",
@@ -121,11 +126,13 @@ _HOMES = {
     "StreamReplacedError": "errors",
     "StreamUnreadableError": "errors",
     "Sync": "writing.synced",
+    "Table": "writing.media",
     "TailEvent": "reading.follower",
     "TornStreamError": "errors",
     "ToyspecError": "errors",
     "UnknownFormatError": "errors",
     "UnknownRuleError": "checker",
+    "Video": "writing.media",
     "Watch": "watching",
     "Workers": "distributed.crews",
     "WorkersError": "errors",
@@ -148,6 +155,7 @@ _HOMES = {
 
 __all__ = [
     "Annotations",
+    "Audio",
     "Catalog",
     "CatalogError",
     "CatalogReport",
@@ -158,11 +166,14 @@ __all__ = [
     "DialectUse",
     "EngineError",
     "ExpressionError",
+    "File",
     "FileReport",
     "Finding",
     "Follower",
     "Gap",
+    "Histogram",
     "History",
+    "Image",
     "InvalidEventError",
     "KaunRun",
     "MetricsLog",
@@ -196,11 +207,13 @@ __all__ = [
     "StreamReplacedError",
     "StreamUnreadableError",
     "Sync",
+    "Table",
     "TailEvent",
     "TornStreamError",
     "ToyspecError",
     "UnknownFormatError",
     "UnknownRuleError",
+    "Video",
     "Watch",
     "Workers",
     "WorkersError",

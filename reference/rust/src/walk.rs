@@ -20,6 +20,8 @@ const LEAST_DIRECTORIES: usize = 64;
 const PASSED_OVER: [&str; 6] = [".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"];
 /// The file by which a virtual environment of Python is known.
 const ENVIRONMENT: &str = "pyvenv.cfg";
+/// What a run shows, tables among it, which are not logs.
+const MEDIA: &str = "media";
 /// What people and programs say about a run afterwards; never a log.
 const ANNOTATIONS: &str = "annotations.jsonl";
 /// Files of a run that are not streams.
@@ -168,7 +170,10 @@ impl Rules {
         let found = walked.collect();
         let last = entries.iter().filter(|entry| entry.kind.is_dir()).filter_map(|entry| step_of(&entry.name)).max();
         let is_older = |step: Option<u64>| step.is_some() && (has_log || step != last);
-        let is_searched = |entry: &&Entry| entry.kind.is_dir() && !PASSED_OVER.contains(&entry.name.as_str());
+        let is_searched = |entry: &&Entry| {
+            let is_shown = !is_hinted && entry.name == MEDIA;
+            entry.kind.is_dir() && !is_shown && !PASSED_OVER.contains(&entry.name.as_str())
+        };
         let folders = entries.iter().rev().filter(is_searched);
         let folder =
             |entry: &Entry| Pending::Directory(entry.entry.path(), is_hinting && !is_older(step_of(&entry.name)));

@@ -124,7 +124,8 @@ function streamsBelow(files: readonly PickedFile[], hints: Hints): Stream[] {
     const names = [...directory.files.keys()].sort();
     const own = ownStreams(names).map((name) => streamIn(directory, directory.files.get(name)!));
     found.push(...(own.length > 0 ? own : hintedStreams(directory, names, next.hints)));
-    const inner = [...directory.directories.keys()].sort().reverse();
+    // What a run shows, tables among it, is not a log.
+    const inner = [...directory.directories.keys()].filter((name) => own.length === 0 || name !== MEDIA_FOLDER).sort().reverse();
     const older = olderCheckpoints(inner, directory.files.has(CHECKPOINTED));
     pending.push(...inner.map((name) => ({ directory: directory.directories.get(name)!, hints: older.has(name) ? NO_HINTS : next.hints })));
   }

@@ -1,37 +1,32 @@
 """A stand-in for ``torch.utils.tensorboard.SummaryWriter``: change the import, and the script logs a toy/v1 run.
 
-The calls that log numbers and texts are there; what those for images and other media are given is left out, which is
-reported once for each name, and counted in the log.
+The calls that log numbers, texts, pictures, sounds, films and histograms are there; what the others are given is left
+out, which is reported once for each name, and counted in the log.
 """
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, Self
 
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.writing.media import Audio, Histogram, Image, Video
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
 _LEFT_OUT = frozenset(
     [
-        "add_audio",
         "add_custom_scalars",
         "add_embedding",
-        "add_figure",
         "add_graph",
-        "add_histogram",
-        "add_histogram_raw",
-        "add_image",
         "add_image_with_boxes",
-        "add_images",
         "add_mesh",
         "add_onnx_graph",
         "add_pr_curve",
         "add_pr_curve_raw",
         "add_tensor",
-        "add_video",
     ]
 )
 
@@ -89,6 +84,106 @@ class SummaryWriter:
         del walltime
         self.run.log({tag: text_string}, step=_step(global_step))
 
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
+        """Write a picture, an array whose axes are those of *dataformats*."""
+        del walltime
+        self._log_media(tag, Image(_transposed(img_tensor, dataformats, "HWC")), global_step)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Write several pictures of one step."""
+        del walltime
+        several = _transposed(img_tensor, dataformats, "NHWC")
+        self._log_media(tag, [Image(each) for each in several], global_step)
+
+    def add_figure(
+        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+    ) -> None:
+        """Write a figure of Matplotlib, or several, as pictures."""
+        del walltime
+        figures = figure if isinstance(figure, list) else [figure]
+        for each in figures:
+            file = io.BytesIO()
+            each.savefig(file, format="png")
+            self._log_media(tag, Image(file.getvalue()), global_step)
+            if close:
+                from matplotlib import pyplot as plt
+
+                plt.close(each)
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: int | None = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """Write a sound, samples from -1 to 1."""
+        del walltime
+        self._log_media(tag, Audio(snd_tensor, sample_rate), global_step)
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Write films: (films, frames, channels, height, width)."""
+        del walltime
+        several = _transposed(vid_tensor, "NTCHW", "NTHWC")
+        self._log_media(tag, [Video(each, fps=fps) for each in several], global_step)
+
+    def add_histogram(  # noqa: PLR0913, PLR0917 - the call of SummaryWriter
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
+        """Write how often which values are; *bins* that are not a number are 64."""
+        del walltime
+        number = bins if isinstance(bins, int) else max_bins or 64
+        self._log_media(tag, Histogram(values, min(number, 512)), global_step)
+
+    def add_histogram_raw(  # noqa: PLR0913, PLR0917 - the call of SummaryWriter
+        self,
+        tag: str,
+        min: float,  # noqa: A002
+        max: float,  # noqa: A002
+        num: int,
+        sum: float,  # noqa: A002
+        sum_squares: float,
+        bucket_limits: Sequence[float],
+        bucket_counts: Sequence[float],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write a histogram whose bins end at *bucket_limits*."""
+        del walltime, num, sum, sum_squares, max
+        edges = [min, *bucket_limits]
+        self._log_media(tag, Histogram(edges=edges, counts=bucket_counts), global_step)
+
+    def _log_media(self, tag: str, media: Any, global_step: int | None) -> None:
+        self.run.log({tag: media}, step=_step(global_step))
+
     def add_hparams(
         self,
         hparam_dict: Mapping[str, Any],
@@ -124,9 +219,7 @@ class SummaryWriter:
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name not in _LEFT_OUT:
-            raise AttributeError(
-                f"SummaryWriter of toyspec has no {name}; it has add_scalar, add_scalars, add_text, add_hparams"
-            )
+            raise AttributeError(f"SummaryWriter of toyspec has no {name}; it has add_scalar, add_text, add_image, …")
 
         def leave_out(*args: Any, **kwargs: Any) -> None:
             tag = kwargs.get("tag", args[0] if args else None)
@@ -138,3 +231,16 @@ class SummaryWriter:
 
 def _step(global_step: Any) -> int | None:
     return None if global_step is None else int(global_step)
+
+
+def _transposed(array: Any, axes: str, wanted: str) -> Any:
+    """Return *array*, whose axes are *axes*, with those of *wanted*; what does not fit unchanged, which is left out."""
+    for step in ("detach", "cpu"):
+        array = getattr(array, step)() if callable(getattr(array, step, None)) else array
+    shape = getattr(array, "shape", ())
+    known = [axis for axis in wanted if axis in axes]
+    if len(shape) != len(axes) or len(known) != len(axes) or not hasattr(array, "__array__"):
+        return array
+    import numpy as np
+
+    return np.asarray(array).transpose([axes.index(axis) for axis in known])

@@ -1,7 +1,8 @@
 """A stand-in for the calls of ``wandb`` that most scripts use: ``import toyspec.integrations.wandb as wandb``.
 
-It has ``init``, ``log``, ``config``, ``define_metric``, ``alert`` and ``finish``, and the run that ``init`` returns.
-Nothing leaves the machine. Media and tables are left out, which is reported once, and counted in the log.
+It has ``init``, ``log``, ``config``, ``define_metric``, ``alert`` and ``finish``, the run that ``init`` returns, and
+``Image``, ``Audio``, ``Video``, ``Histogram`` and ``Table`` with the arguments that they have there. Nothing leaves the
+machine. Boxes, masks and classes of a picture are left out, which is reported once, and counted in the log.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toyspec.format.canonical import members_of
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.system_calls import say
+from toyspec.system_calls import SystemCalls, say
+from toyspec.writing import media
 from toyspec.writing.processes import TrainingProcess
 from toyspec.writing.run_ids import run_id_from
 
@@ -260,3 +262,74 @@ def _started() -> Run:
     if run is None:
         raise RuntimeError("no run has been started: call wandb.init() first")
     return run
+
+
+def Image(  # noqa: N802 - the name that it has in wandb
+    data_or_path: Any, mode: str | None = None, caption: str | None = None, **others: Any
+) -> media.Image:
+    """Return a picture for ``log``; *mode* is that of Pillow, which an array shows by its shape."""
+    del mode
+    return _noted(media.Image(data_or_path, caption=caption), others)
+
+
+def Audio(  # noqa: N802 - the name that it has in wandb
+    data_or_path: Any, sample_rate: int | None = None, caption: str | None = None
+) -> media.Audio:
+    """Return a sound for ``log``."""
+    return media.Audio(data_or_path, sample_rate, caption=caption)
+
+
+def Video(  # noqa: N802 - the name that it has in wandb
+    data_or_path: Any,
+    caption: str | None = None,
+    fps: float | None = None,
+    format: str | None = None,  # noqa: A002
+) -> media.Video:
+    """Return a film for ``log``: a file, or an array (frames, channels, height, width)."""
+    del format
+    return media.Video(data_or_path, fps=4 if fps is None else fps, caption=caption)
+
+
+def Histogram(  # noqa: N802 - the name that it has in wandb
+    sequence: Any = None, np_histogram: Any = None, num_bins: int = 64
+) -> media.Histogram:
+    """Return a histogram for ``log``: of values, or of the counts and edges that ``numpy.histogram`` returns."""
+    if np_histogram is not None:
+        counts, edges = np_histogram
+        return media.Histogram(edges=edges, counts=counts)
+    return media.Histogram(sequence, num_bins)
+
+
+def Table(  # noqa: N802 - the name that it has in wandb
+    columns: Any = None, data: Any = None, rows: Any = None, dataframe: Any = None
+) -> GrowingTable:
+    """Return a table for ``log``, to which rows can be added until then."""
+    return GrowingTable(columns, data if data is not None else rows, dataframe)
+
+
+class GrowingTable(media.Table):
+    """A table whose rows are those that it has when it is logged."""
+
+    def __init__(self, columns: Any, data: Any, frame: Any) -> None:
+        super().__init__()
+        self.columns = list(columns) if columns is not None else ["Input", "Output", "Expected"]
+        self.data: list[list[Any]] = [] if data is None else [list(row) for row in data]
+        self._frame = frame
+
+    def add_data(self, *cells: Any) -> None:
+        """Add a row."""
+        self.data.append(list(cells))
+
+    def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:
+        """See Media."""
+        if self._frame is not None:
+            return media.Table(self._frame).placed(directory, calls)
+        return media.Table(self.data, self.columns).placed(directory, calls)
+
+
+def _noted(picture: media.Image, others: Mapping[str, Any]) -> media.Image:
+    """Return *picture*; count in the log what else was given with it."""
+    for name in ("boxes", "masks", "classes"):
+        if others.get(name) and run is not None:
+            run.training.leave_out(f"Image.{name}", "toyspec's wandb writes the picture alone; log this as a Table")
+    return picture

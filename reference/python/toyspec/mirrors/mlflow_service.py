@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.convert.extras import needed
 from toyspec.convert.mlflow_export import BATCH, STATUSES, allowed_name, param_text
-from toyspec.mirrors.rows import Histogram
+from toyspec.mirrors.rows import SentHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -119,7 +119,7 @@ class MlflowRun:
         assert self._run is not None
         timestamp = round(self._run.wall(row.t) * _MILLISECONDS)
         for name, value in row.values.items():
-            if isinstance(value, Histogram) or (row.step or 0) > _MAX_STEP:
+            if isinstance(value, SentHistogram) or (row.step or 0) > _MAX_STEP:
                 yield "", 0, timestamp, None
             else:
                 yield allowed_name(name), row.step or 0, timestamp, value

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toyspec.reading.records import Record
 
 
-class Histogram(msgspec.Struct, frozen=True):
+class SentHistogram(msgspec.Struct, frozen=True):
     """The distribution of the elements of a gradient."""
 
     counts: list[int]
@@ -24,7 +24,7 @@ class Histogram(msgspec.Struct, frozen=True):
     """Borders of the bins, one more than there are."""
 
 
-Value = float | Histogram | None
+Value = float | SentHistogram | None
 """A number, None for null, or a histogram."""
 
 
@@ -101,11 +101,11 @@ def _named(name: str, prefix: str | None, record: Record) -> str:
     return prefix + (name[at + len(own) :] if at >= 0 else name)
 
 
-def _histogram(value: dict[str, Any]) -> Histogram | None:
+def _histogram(value: dict[str, Any]) -> SentHistogram | None:
     counts, low, high = value.get("histogram"), number(value.get("min")), number(value.get("max"))
     if not isinstance(counts, list) or not counts or low is None or high is None:
         return None
     if not all(type(count) is int for count in counts):
         return None
     width = (high - low) / len(counts)
-    return Histogram(counts, [*(low + width * index for index in range(len(counts))), float(high)])
+    return SentHistogram(counts, [*(low + width * index for index in range(len(counts))), float(high)])

@@ -11,7 +11,7 @@ from toyspec.convert.extras import needed
 from toyspec.convert.wandb_leveldb import read_records
 from toyspec.convert.wandb_messages import HISTORY, kind_and_body, pairs
 from toyspec.mirrors.destination import ServiceRefusedError
-from toyspec.mirrors.rows import Histogram
+from toyspec.mirrors.rows import SentHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ class WandbRun:
         )
 
     def _shown(self, value: Value) -> Any:
-        if isinstance(value, Histogram):
+        if isinstance(value, SentHistogram):
             return self._wandb.Histogram(np_histogram=(value.counts, value.edges))
         return math.nan if value is None else value
 

@@ -14,6 +14,7 @@ import msgspec
 from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
+from toyspec.format.run_files import MEDIA_FOLDER
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
 from toyspec.reading.stream_files import parts_status
@@ -273,6 +274,9 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
     files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
     folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not is_passed_over(entry.name)]
+    if any(entry.name in STREAM_NAMES for entry in files):
+        # What a run shows, tables among it, is not a log.
+        folders = [entry for entry in folders if entry.name != MEDIA_FOLDER]
     if any(entry.name == ENVIRONMENT for entry in entries):
         files, folders = [], []
     if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:

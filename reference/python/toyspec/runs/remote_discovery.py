@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
+from toyspec.format.run_files import MEDIA_FOLDER
 from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
@@ -122,7 +123,8 @@ class _Tree:
         beside = self._beside.get(directory)
         if beside:
             chosen = [file._replace(beside=beside) for file in chosen]
-        return Listing(sorted(chosen), sorted(folders))
+        searched = [folder for folder in folders if not streams or folder.name != MEDIA_FOLDER]
+        return Listing(sorted(chosen), sorted(searched))
 
     def _add(self, directory: str, file: Listed) -> None:
         if directory not in self._listings:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, SupportsFloat, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict
 
 from msgspec import UNSET, Struct, UnsetType
+
+if TYPE_CHECKING:
+    from toyspec.writing.media import Media
 
 Measure = SupportsFloat | None | UnsetType
 """A measured number; None and values that are not finite are written as null, UNSET is left out."""
 
-Value = SupportsFloat | str | None
-"""A number of any library, a boolean, which is 1.0 or 0.0, or a text."""
+Value: TypeAlias = "SupportsFloat | str | Media | Sequence[Media] | None"
+"""A number of any library, a boolean, which is 1.0 or 0.0, a text, or pictures and the like."""
 
 Measures = Mapping[str, Value] | UnsetType
 """Measured numbers by name."""

@@ -23,9 +23,12 @@ from toyspec.format.scalars import scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.writing.media_values import media_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from toyspec.writing.media import Media
 
 _FIELDS: Final = FIELDS["toy/v1"]
 _NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
@@ -48,12 +51,14 @@ class Prepared(NamedTuple):
     texts: dict[str, str]
     """Texts that the kind has no room for; a ``scalars`` record of the same step holds them."""
     left_out: list[LeftOut]
+    media: Mapping[str, list[Media]] = {}
+    """Pictures and the like by name; each has a record of its own."""
 
 
 class SortedValues:
     """The values of one record by name: numbers, texts, and those that are neither."""
 
-    __slots__ = ("_prefix", "left_out", "numbers", "texts")
+    __slots__ = ("_prefix", "left_out", "media", "numbers", "texts")
 
     def __init__(self, values: Mapping[Any, Any], prefix: str = "") -> None:
         """Sort *values*; the names of what is left out begin with *prefix*."""
@@ -61,6 +66,7 @@ class SortedValues:
         """Numbers and None; booleans are 1.0 and 0.0."""
         self.texts: dict[str, str] = {}
         self.left_out: list[LeftOut] = []
+        self.media: dict[str, list[Media]] = {}
         self._prefix = prefix
         self._add_all(values, "", _DEPTH)
 
@@ -87,6 +93,9 @@ class SortedValues:
             self.texts.pop(name, None)
             fact = "two values of one record have this name, and the later one is written; rename one of them"
             self._leave_out(name, fact)
+        if (media := media_of(value)) is not None:
+            self.media[name] = media
+            return
         try:
             found = scalar(value)
         except Exception as error:  # noqa: BLE001 - an array may raise anything, and the other values are to be written
@@ -114,11 +123,12 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     members = dict(given)
     texts: dict[str, str] = {}
     left_out: list[LeftOut] = []
+    media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
     if key is not None and key in members:
         found = _sorted(members[key], "" if kind == "scalars" else f"{key}/")
         if found is not None:
-            members[key], texts, left_out = found.numbers, found.texts, found.left_out
+            members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
             if not found.numbers and kind != "scalars":
                 del members[key]
     for name, declared in _FIELDS.get(kind, {}).items() if fields == "made-to-fit" else ():
@@ -135,7 +145,7 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     if nothings:
         given_too = members.get("nonfinite")
         members["nonfinite"] = {**nothings, **(given_too if isinstance(given_too, Mapping) else {})}
-    return Prepared(members, texts, left_out)
+    return Prepared(members, texts, left_out, media)
 
 
 def whole(value: Any) -> Any:

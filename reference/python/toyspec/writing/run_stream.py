@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.generated.toy_v1 import Step
+    from toyspec.writing.media import Media
     from toyspec.writing.settings import Settings
 
 Numbering = Literal["given", "counted"]
@@ -426,7 +427,8 @@ class RunStream:
         given = ready.members
         given.setdefault("t", self._watch.seconds())
         line, given = self._line_of(kind, given, encoder, ready.left_out)
-        if kind != "scalars" or not ready.left_out or any(given.get(key) for key in ("values", "texts")):
+        is_needed = not ready.left_out and not ready.media
+        if kind != "scalars" or is_needed or any(given.get(key) for key in ("values", "texts")):
             value = msgspec.json.decode(line)
             self._progress.admit(kind, value)
             self._changed.look(kind, given, value)
@@ -438,6 +440,22 @@ class RunStream:
         if ready.texts:
             place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
             self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
+        if ready.media:
+            self._write_media(ready.media, given)
+
+    def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
+        """Write a record of each of *media*, at the step of the record *given*, after its file."""
+        # Imported here: most runs log no media.
+        from toyspec.writing.media import records_of
+
+        place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
+        for name, found in records_of(media, os.path.dirname(self.path) or ".", self.settings.calls):
+            if not isinstance(found, str):
+                self._write({**found, **place})
+            elif self.settings.on_error == "raise":
+                raise InvalidEventError(f"{name} cannot be written: {found}")
+            else:
+                self._leave_out(name, found)
 
     def _prepared(self, kind: str, given: dict[str, Any]) -> Prepared:
         if self.settings.values == "exact":

@@ -1,0 +1,257 @@
+"""Pictures, sounds, films, histograms, tables and files as values of run.log: what is in the bundle, what is not."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import wave
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+from toyspec.format.run_files import media_file
+from toyspec.integrations import wandb
+from toyspec.integrations.summary_writer import SummaryWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+np = pytest.importorskip("numpy")
+Pictures = pytest.importorskip("PIL.Image")
+RNG = np.random.default_rng(7)
+
+
+class TensorLike:
+    """What a tensor on a device is like: it has to be detached and copied before it is an array."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def detach(self) -> TensorLike:
+        """Return the same without gradient."""
+        return self
+
+    def cpu(self) -> Any:
+        """Return the array."""
+        return self.array
+
+
+def logged(root: Path, values: dict[str, Any], step: int | None = 3) -> list[dict[str, Any]]:
+    """Return the records of a run that logs *values*, whose files are those that its records name."""
+    with toyspec.start_run(root, run_id="r") as run:
+        run.log(values, step=step)
+    return records_of(root / "r")
+
+
+def records_of(bundle: Path) -> list[dict[str, Any]]:
+    """Return the records of a bundle; each media record must have its file, and each file a record."""
+    records = [json.loads(line) for line in (bundle / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    named = set()
+    for record in records:
+        if record["kind"] == "media":
+            path = bundle / str(media_file(record["sha256"], record["media_type"]))
+            data = path.read_bytes()
+            assert (record["sha256"], record["size_bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
+            named.add(path)
+    assert named == set((bundle / "media").glob("*"))
+    rules = {finding.rule for finding in toyspec.check(bundle).files[0].findings}
+    assert rules <= {"values-left-out"}
+    return records
+
+
+def media(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records of pictures and the like."""
+    return [record for record in records if record["kind"] in ("media", "histogram")]
+
+
+def content(root: Path, record: dict[str, Any]) -> bytes:
+    """Return the file of a record of the run below *root*."""
+    return (root / "r" / str(media_file(record["sha256"], record["media_type"]))).read_bytes()
+
+
+PIXELS = RNG.integers(0, 256, (5, 7, 3), dtype=np.uint8)
+PICTURES = {
+    "bytes": PIXELS,
+    "floats": PIXELS / 255.0,
+    "half precision": (PIXELS / 255.0).astype(np.float32),
+    "channels first": np.moveaxis(PIXELS, 2, 0),
+    "a tensor": TensorLike(np.moveaxis(PIXELS, 2, 0) / 255.0),
+    "long integers": PIXELS.astype(np.int64),
+    "nested lists": PIXELS.tolist(),
+    "a picture of Pillow": Pictures.fromarray(PIXELS),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture_is_kept_exactly(tmp_path: Path, name: str) -> None:
+    """Whatever holds the pixels, another program reads the same ones from the file."""
+    (record,) = media(logged(tmp_path, {"pred": toyspec.Image(PICTURES[name], caption="best")}))
+    assert ("pred", "image/png", 7, 5, "best", 3) == tuple(
+        record[key] for key in ("name", "media_type", "width", "height", "caption", "step")
+    )
+    assert PIXELS.tolist() == np.asarray(Pictures.open(io.BytesIO(content(tmp_path, record)))).tolist()
+
+
+@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB"), (4, "RGBA")])
+def test_channels_of_a_picture(tmp_path: Path, channels: int, mode: str) -> None:
+    """Grey, coloured and transparent pictures stay what they are; so does a mask of booleans."""
+    pixels = RNG.integers(0, 256, (4, 6, channels), dtype=np.uint8)
+    (record,) = media(logged(tmp_path, {"a": toyspec.Image(pixels)}))
+    found = Pictures.open(io.BytesIO(content(tmp_path, record)))
+    assert (mode, pixels.squeeze().tolist()) == (found.mode, np.asarray(found).tolist())
+
+
+def test_numbers_texts_and_media_of_one_call(tmp_path: Path) -> None:
+    """One call writes them at one step, nested names joined; a content that comes again has one file."""
+    same = np.zeros((2, 2), bool)
+    values = {
+        "acc": 0.5,
+        "word": "x",
+        "val": {"pred": [toyspec.Image(same), toyspec.Image(~same), toyspec.Image(same)]},
+    }
+    records = logged(tmp_path, values)
+    (scalars,) = [record for record in records if record["kind"] == "scalars"]
+    assert ({"acc": 0.5}, {"word": "x"}, 3) == (scalars["values"], scalars["texts"], scalars["step"])
+    found = media(records)
+    assert [("val/pred", 0, 3), ("val/pred", 1, 3), ("val/pred", 2, 3)] == [
+        (record["name"], record["index"], record["step"]) for record in found
+    ]
+    assert 2 == len(list((tmp_path / "r" / "media").iterdir()))
+
+
+def test_files_are_kept_unchanged(tmp_path: Path) -> None:
+    """A path or bytes that are encoded already are copied unchanged, with the type that they begin with."""
+    buffer = io.BytesIO()
+    Pictures.fromarray(PIXELS).save(buffer, "JPEG")
+    (tmp_path / "wrong-name.png").write_bytes(buffer.getvalue())
+    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
+    values = {
+        "jpeg": toyspec.Image(tmp_path / "wrong-name.png"),
+        "text": toyspec.File(str(tmp_path / "notes.txt")),
+        "own": toyspec.File(b"\0\1", "application/x-mine"),
+        "page": toyspec.File(b"<script>", "text/html"),
+    }
+    found = {record["name"]: record for record in media(logged(tmp_path, values))}
+    assert ["image/jpeg", "text/plain", "application/x-mine", "text/html"] == [
+        found[name]["media_type"] for name in ("jpeg", "text", "own", "page")
+    ]
+    assert (buffer.getvalue(), b"hello") == tuple(content(tmp_path, found[name]) for name in ("jpeg", "text"))
+    assert ".bin" == Path(str(media_file(found["page"]["sha256"], "text/html"))).suffix
+
+
+def test_sound(tmp_path: Path) -> None:
+    """Samples are kept as WAV, floats as 16 bits, with their duration."""
+    samples = np.array([[0.0, 1.0], [-1.0, 0.5], [0.25, 0.0]] * 10)
+    (record,) = media(logged(tmp_path, {"a": toyspec.Audio(samples, 10)}))
+    assert ("audio/wav", 3.0) == (record["media_type"], record["seconds"])
+    with wave.open(io.BytesIO(content(tmp_path, record))) as file:
+        assert (2, 2, 10, 30) == (file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes())
+        assert [0, 32767, -32767] == np.frombuffer(file.readframes(2), "<i2")[:3].tolist()
+
+
+def test_film(tmp_path: Path) -> None:
+    """Frames are kept as an animation."""
+    frames = RNG.integers(0, 256, (3, 4, 6, 3), dtype=np.uint8)
+    (record,) = media(logged(tmp_path, {"a": toyspec.Video(frames, fps=2)}))
+    found = Pictures.open(io.BytesIO(content(tmp_path, record)))
+    assert ("image/gif", 1.5, 3, (6, 4)) == (record["media_type"], record["seconds"], found.n_frames, found.size)
+
+
+def test_tables(tmp_path: Path) -> None:
+    """Rows, mappings and data frames are CSV that another program reads back."""
+    values = {
+        "rows": toyspec.Table([[1, "a,b"], [2, 'say "x"\n']], ["n", "text"]),
+        "mappings": toyspec.Table([{"n": 1}, {"m": 2}]),
+    }
+    found = [
+        list(csv.reader(io.StringIO(content(tmp_path, record).decode(), newline="")))
+        for record in media(logged(tmp_path, values))
+    ]
+    assert [[["n", "text"], ["1", "a,b"], ["2", 'say "x"\n']], [["n", "m"], ["1", ""], ["", "2"]]] == found
+
+
+def test_table_of_a_run_is_not_a_log(tmp_path: Path) -> None:
+    """A table with steps and losses in the folder media is not listed as a run of its own."""
+    rows = [{"step": step, "loss": 1 / step} for step in range(1, 9)]
+    logged(tmp_path, {"a": toyspec.Table(rows)})
+    assert ["r"] == [run.name for run in toyspec.list_runs(tmp_path)]
+    assert 1 == len(toyspec.check(tmp_path).files)
+
+
+def test_histograms(tmp_path: Path) -> None:
+    """Counts are those of NumPy; what is not finite is in no bin, and the log counts that."""
+    values = np.append(RNG.normal(size=200), [np.nan, np.inf])
+    records = logged(tmp_path, {"a": toyspec.Histogram(values, 8), "b": toyspec.Histogram(edges=[0, 1], counts=[5])})
+    first, second = media(records)
+    counts, edges = np.histogram(values[:200], 8)
+    assert (edges.tolist(), counts.tolist()) == (first["edges"], first["counts"])
+    assert ([0.0, 1.0], [5.0]) == (second["edges"], second["counts"])
+    assert [{"a": 1}] == [record["left_out"] for record in records if "left_out" in record]
+
+
+WRONG: dict[str, Callable[[], Any]] = {
+    "floats must be from 0": lambda: toyspec.Image(np.full((2, 2), 2.0)),
+    "got nan": lambda: toyspec.Image(np.full((2, 2), np.nan)),
+    "values must be from 0 to 255": lambda: toyspec.Image(np.full((2, 2), 256)),
+    "has shape (2, 2, 7)": lambda: toyspec.Image(np.zeros((2, 2, 7))),
+    "has shape (0, 0)": lambda: toyspec.Image(np.zeros((0, 0))),
+    "array of numbers": lambda: toyspec.Image(object()),
+    "not of type image": lambda: toyspec.Image(b"text"),
+    "No such file": lambda: toyspec.Image("/nowhere/a.png"),
+    "sample_rate": lambda: toyspec.Audio(np.zeros(4)),
+    "floats must be from -1": lambda: toyspec.Audio(np.full(4, 3.0), 8),
+    "fps is 0": lambda: toyspec.Video(np.zeros((2, 2, 2, 3)), fps=0),
+    "none of its 1 values is finite": lambda: toyspec.Histogram([float("nan")]),
+    "bins is 0": lambda: toyspec.Histogram([1.0], 0),
+    "3 edges have 2 bins": lambda: toyspec.Histogram(edges=[0, 1, 2], counts=[1]),
+    "a row has 1 cells": lambda: toyspec.Table([[1]], ["a", "b"]),
+    "a path or bytes": lambda: toyspec.File(5),
+}
+
+
+@pytest.mark.parametrize("fact", WRONG)
+def test_what_is_not_a_picture_takes_nothing_along(
+    tmp_path: Path, fact: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is raised into the training; the other values are written, and the log counts what it lacks and why."""
+    records = logged(tmp_path, {"bad": WRONG[fact](), "acc": 1.0})
+    assert [{"acc": 1.0}] == [record["values"] for record in records if record["kind"] == "scalars"]
+    (note,) = [record for record in records if record["kind"] == "note"]
+    assert {"bad": 1} == note["left_out"]
+    assert fact in note["text"]
+    assert fact in capsys.readouterr().err
+    with toyspec.start_run(tmp_path, run_id="strict", on_error="raise") as run, pytest.raises(ValueError, match="bad"):
+        run.log({"bad": WRONG[fact]()})
+
+
+def test_full_disk_costs_the_picture_alone(tmp_path: Path) -> None:
+    """A file that cannot be written has no record, and nothing of it stays."""
+    with toyspec.start_run(tmp_path, run_id="r") as run:
+        (tmp_path / "r" / "media").write_text("", encoding="utf-8")
+        run.log({"a": toyspec.Image(PIXELS), "acc": 1.0}, step=1)
+    records = [json.loads(line) for line in (tmp_path / "r" / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert ["run_start", "scalars", "note", "run_end"] == [record["kind"] for record in records]
+
+
+def test_summary_writer_and_wandb_write_media(tmp_path: Path) -> None:
+    """Scripts of both move with one import: pictures in their layouts, histograms, sounds, films and tables."""
+    with SummaryWriter(str(tmp_path / "tb"), run_id="r") as writer:
+        writer.add_image("a", np.moveaxis(PIXELS, 2, 0), 1)
+        writer.add_images("b", np.moveaxis(PIXELS, 2, 0)[None].repeat(2, 0), 1)
+        writer.add_image("c", PIXELS, 1, dataformats="HWC")
+        writer.add_histogram("h", RNG.normal(size=9), 1)
+        writer.add_audio("s", np.zeros((1, 30)), 1, sample_rate=10)
+        writer.add_video("v", np.zeros((1, 2, 3, 4, 5), np.uint8), 1)
+    assert ["a", "b", "b", "c", "h", "s", "v"] == [each["name"] for each in media(records_of(tmp_path / "tb" / "r"))]
+    run = wandb.init(dir=str(tmp_path / "wb"), id="r")
+    table = wandb.Table(columns=["n"])
+    table.add_data(5)
+    pictures = {"a": wandb.Image(PIXELS, caption="x"), "h": wandb.Histogram(np_histogram=np.histogram([1.0, 2.0]))}
+    run.log({**pictures, "t": table, "s": wandb.Audio(np.zeros(8), sample_rate=8), "loss": 1.0})
+    run.finish()
+    (bundle,) = (path.parent for path in (tmp_path / "wb").rglob("events.jsonl"))
+    assert ["a", "h", "t", "s"] == [each["name"] for each in media(records_of(bundle))]
