@@ -77,7 +77,11 @@ def configure(parser: ArgumentParser) -> None:
     )
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
     add("--revision", metavar="N.N", help="ask what this revision of the specification asked (default: the newest)")
-    add("--core", action="store_true", help="ask only the core: few questions that catch every mutant")
+    add(
+        "--core",
+        action="store_true",
+        help="ask few questions: those that catch our mutants, and for each MUST at least one",
+    )
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")
@@ -313,7 +317,7 @@ def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
         if not adapter.lines and seconds > _LONG_SECONDS:
             sys.stderr.write(
                 f"conform: the adapter is started for each of {questions} questions: about {seconds / 60:.0f} minutes. "
-                "With --lines it is started once; --core asks only the questions that catch every mutant.\n"
+                "With --lines it is started once; --core asks only few questions: one at least for each MUST.\n"
             )
 
     def show(result: Result) -> None:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _F_OFD_SETLK = 37
 _HELD = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
@@ -22,26 +22,50 @@ class HeldError(Exception):
     """Another writer holds the file."""
 
 
-def take(descriptor: int) -> None:
-    """Lock the file of *descriptor* for writing, in each kind that the system has; raise HeldError."""
-    flock(descriptor)
-    if sys.platform == "linux":
+KINDS = ("flock", "record") if sys.platform == "linux" else ("flock",)
+"""The kinds of locks that do not conflict with each other on this system."""
+
+
+def take(descriptor: int, kinds: Collection[str] = KINDS) -> None:
+    """Lock the file of *descriptor* for writing, in each of *kinds* that the system has; raise HeldError."""
+    if "flock" in kinds:
+        flock(descriptor)
+    if "record" in kinds and "record" in KINDS:
         record_lock(descriptor, _F_OFD_SETLK)
 
 
 @contextlib.contextmanager
-def holding(path: str) -> Iterator[None]:
+def holding(path: str, kinds: Collection[str] = KINDS) -> Iterator[None]:
     """Hold the file at *path* for a while, as a writer in another process does; raise HeldError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        take(descriptor)
+        take(descriptor, kinds)
         yield
         # Closing is not sufficient: a program that starts at this moment has a copy of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-        if sys.platform == "linux":
+        if "record" in KINDS:
             record_lock(descriptor, _F_OFD_SETLK, fcntl.F_UNLCK)
     finally:
         os.close(descriptor)
+
+
+def not_held(path: str, kinds: Collection[str] = KINDS) -> list[str]:
+    """Return those of *kinds* of which no writer holds the file at *path*, although the file system has them."""
+    return [kind for kind in KINDS if kind in kinds and not _is_held(path, kind) and _is_there(path, kind)]
+
+
+def _is_held(path: str, kind: str) -> bool:
+    try:
+        with holding(path, (kind,)):
+            return False
+    except HeldError:
+        return True
+
+
+def _is_there(path: str, kind: str) -> bool:
+    """Return whether the file system of *path* has locks of a kind: it refuses the second one."""
+    with holding(path, (kind,)):
+        return _is_held(path, kind)
 
 
 def flock(descriptor: int) -> None:

@@ -21,7 +21,7 @@ SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
 _RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
-_OUTCOME = frozenset({"expected", "beside", "unchanged", "fragment_bytes", "text_bytes", "copies"})
+_OUTCOME = frozenset({"expected", "beside", "unchanged", "special", "fragment_bytes", "text_bytes", "copies"})
 _KEYS = _REQUIRED | _RUN_KEYS | _OUTCOME | {"since", "until", "then"}
 _LONG = "<long>"
 EITHER = "either"
@@ -61,6 +61,18 @@ class Session(Case):
     def is_timed_by_writer(self) -> bool:
         """True when the records of the last run lack their times, which the clock of the writer gives."""
         return self.profile == "toy/v1" and all("t" not in record for record in self.runs[-1]["records"])
+
+    @property
+    def special(self) -> Mapping[str, str]:
+        """What exists before that is not a regular file, by its name: ``fifo``, or the target of a link."""
+        special: dict[str, str] = self.content.get("special", {})
+        return special
+
+    @property
+    def locks(self) -> frozenset[str]:
+        """The only kinds of locks that another writer takes; empty for all that the system has."""
+        named = (run.get("held_by_another") for run in self.runs)
+        return frozenset(kind for kind in named if isinstance(kind, str))
 
     @property
     def is_unchanged(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from conformance import locking
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import Bundles
@@ -291,11 +292,86 @@ class LetsInASecondWriter(Oracle):
             return descriptor
 
 
+class WritesWhenItCloses(Oracle):
+    """Acknowledges records of an open stream, and writes them when it is closed."""
+
+    def write(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Keep what an open stream gets."""
+        if request.get("end") == "held":
+            self.kept = {**request, "end": "killed"}
+            return {"outcome": "written"}
+        return super().write(self.kept if "release" in request else request)
+
+
+class _TakesOneLock(Bundles):
+    kind = ""
+
+    def locked(self, descriptor: int) -> int:
+        try:
+            locking.take(descriptor, (self.kind,))
+        except locking.HeldError:
+            os.close(descriptor)
+            raise RefusedError("another writer holds the stream") from None
+        return descriptor
+
+
+class TakesTheWholeFileLockAlone(Oracle):
+    """Takes flock, and no record lock."""
+
+    class bundles_type(_TakesOneLock):
+        kind = "flock"
+
+
+class TakesTheRecordLockAlone(Oracle):
+    """Takes a record lock, and no flock."""
+
+    class bundles_type(_TakesOneLock):
+        kind = "record"
+
+
+class LocksExistingStreamsAlone(Oracle):
+    """Takes no lock on a stream that it creates."""
+
+    class bundles_type(Bundles):
+        def written(self, path: str, descriptor: int | None, kept: bytes, lines: bytes) -> int:
+            if descriptor is None:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+            return super().written(path, descriptor, kept, lines)
+
+
+class UnlocksOnceItIsOpen(Oracle):
+    """Releases the locks as soon as the stream is open."""
+
+    class bundles_type(Bundles):
+        def written(self, path: str, descriptor: int | None, kept: bytes, lines: bytes) -> int:
+            written = super().written(path, descriptor, kept, lines)
+            os.close(written)
+            return os.open(path, os.O_RDWR | os.O_APPEND)
+
+
+class WritesIntoDevices(Oracle):
+    """Opens whatever is at the path."""
+
+    class bundles_type(Bundles):
+        def demand_regular(self, descriptor: int) -> None:
+            pass
+
+        def stream(self, path: str) -> Stream:
+            return self.reading.open(b"", name=os.path.basename(path))
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="writer", proves=proves, reason=reason)
 
 
 ALL: tuple[Mutant, ...] = (
+    _mutant(WritesWhenItCloses, "writing/acknowledged", r"the file \w+\.jsonl is missing"),
+    _mutant(TakesTheWholeFileLockAlone, "writing/lock", "outcome is written, expected refused|has no record lock"),
+    _mutant(TakesTheRecordLockAlone, "writing/lock", "outcome is written, expected refused|has no flock lock"),
+    _mutant(LocksExistingStreamsAlone, "writing/lock", "has no flock lock while the writer holds it"),
+    _mutant(UnlocksOnceItIsOpen, "writing/lock", "has no flock lock while the writer holds it"),
+    _mutant(WritesIntoDevices, "writing/regular-file", "outcome is written, expected refused|crashed"),
     _mutant(LetsInASecondWriter, "writing/one-writer", "outcome is written, expected refused"),
     _mutant(EndsWithoutAWord, "stream/run-end-written", "records, expected"),
     _mutant(EndsTwice, "stream/run-end-last", "wrote event-after-run-end"),

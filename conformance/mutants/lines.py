@@ -52,6 +52,14 @@ class CommitsAnUnterminatedRecord(Oracle):
         return super().read(request)
 
 
+class EndsKeysAtNul(Oracle):
+    """Compares keys up to U+0000, as strings of C are compared."""
+
+    class lines_type(Lines):
+        def scan(self, text: str) -> Value:
+            return _ended_at_nul(super().scan(text))
+
+
 class TakesTrailingCommas(Oracle):
     """Accepts a comma before a closing bracket."""
 
@@ -268,7 +276,17 @@ def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader") 
     return Mutant(make=make, role=role, proves=proves, reason=reason)
 
 
+def _ended_at_nul(value: Value) -> Value:
+    for member in value.members:
+        member.key = member.key.partition("\0")[0]
+        _ended_at_nul(member.value)
+    for item in value.items:
+        _ended_at_nul(item)
+    return value
+
+
 ALL: tuple[Mutant, ...] = (
+    _mutant(EndsKeysAtNul, "encoding/unique-keys", "finding.*duplicate-key|record"),
     _mutant(SplitsAtCarriageReturn, "encoding/split-at-line-feed", "outcome is fails|count is|records"),
     _mutant(SplitsAtLineSeparator, "encoding/split-at-line-feed", "outcome is fails|count is|records"),
     _mutant(StumblesOverBlankLines, "encoding/blank-lines", "outcome is fails|gap_bytes is"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 _PROVES = "rules/invalid-json"
+_NINTH = 9
 
 
 class Hangs(Oracle):
@@ -50,6 +51,32 @@ class Exits(Oracle):
             sys.stdout.flush()
             os._exit(0)
         return answer
+
+
+class DiesNowAndThen(Oracle):
+    """Crashes with a signal at every ninth request, whatever it asks."""
+
+    asked: ClassVar[int] = 0
+
+    def answer(self, request: Message) -> Message:
+        """Answer, or crash."""
+        DiesNowAndThen.asked += 1
+        if DiesNowAndThen.asked % _NINTH == 0:
+            os.abort()
+        return super().answer(request)
+
+
+class HangsNowAndThen(Oracle):
+    """Does not answer every ninth request, whatever it asks."""
+
+    asked: ClassVar[int] = 0
+
+    def answer(self, request: Message) -> Message:
+        """Answer, or wait forever."""
+        HangsNowAndThen.asked += 1
+        if HangsNowAndThen.asked % _NINTH == 0:
+            time.sleep(3600)
+        return super().answer(request)
 
 
 class AnswersOutOfTurn(Oracle):
@@ -146,6 +173,8 @@ def _mutant(make: type[Oracle], reason: str, role: str = "checker") -> Mutant:
 ALL: tuple[Mutant, ...] = (
     _mutant(Hangs, "no answer within"),
     _mutant(Dies, "terminated by signal"),
+    _mutant(DiesNowAndThen, "terminated by signal"),
+    _mutant(HangsNowAndThen, "no answer within"),
     _mutant(Exits, "ended with exit status 0"),
     _mutant(AnswersOutOfTurn, "expected|not found"),
     _mutant(MakesUpIds, "which no request in flight has"),

@@ -11,7 +11,7 @@ from conformance.oracle.json_text import Value, is_integer
 from conformance.oracle.reading import Reading, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.oracle.lines import Line
 
@@ -276,11 +276,21 @@ def _known_kinds() -> frozenset[str]:
     return frozenset(tables.kinds("toy/v1"))
 
 
+class TakesThePhaseOfTheLastStart(Oracle):
+    """Takes as the phase of records that name none that of the last run_start."""
+
+    class reading_type(Reading):
+        def default_phase(self, records: Iterable[Line], profile: str | None) -> str:
+            starts = (line for line in reversed(list(records)) if self.kind(line.value, profile) == "run_start")
+            return super().default_phase([line for line, _ in zip(starts, range(1), strict=False)], profile)
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader") -> Mutant:
     return Mutant(make=make, role=role, proves=proves, reason=reason)
 
 
 ALL: tuple[Mutant, ...] = (
+    _mutant(TakesThePhaseOfTheLastStart, "stream/phase", "records, expected"),
     Mutant(
         make=GuessesTheKind,
         role="checker",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import Bundles
-from conformance.oracle.writing import Writing
+from conformance.oracle.writing import Writing, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,47 @@ class CountsThePause(Oracle):
             self.start -= 7200.0
 
 
+class AddsASecond(Oracle):
+    """Goes on one second after the last t."""
+
+    class writing_type(Writing):
+        def open(self) -> None:
+            super().open()
+            if self.last_t is not None:
+                assert self.start is not None
+                self.start -= 1.0
+
+
+class CountsTheAgeOfTheStream(Oracle):
+    """Counts the time since the stream was last written."""
+
+    class bundles_type(Bundles):
+        def stream(self, path: str) -> Stream:
+            CountsTheAgeOfTheStream.age = time.time() - os.stat(path).st_mtime
+            return super().stream(path)
+
+    class writing_type(Writing):
+        def open(self) -> None:
+            super().open()
+            assert self.start is not None
+            self.start -= CountsTheAgeOfTheStream.age
+
+    age = 0.0
+
+
+class ReadsTheLastRecordAlone(Oracle):
+    """Goes on from the t of the last record, from zero if that is invalid."""
+
+    class writing_type(Writing):
+        def forward_in_time(self, members: dict[str, Any]) -> dict[str, Any]:
+            if not is_number(members.get("t")):
+                self.last_t = None
+            return super().forward_in_time(members)
+
+        def validate(self, line: bytes) -> None:
+            pass
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="writer", proves=proves, reason=reason)
 
@@ -97,5 +139,8 @@ ALL: tuple[Mutant, ...] = (
     _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
     _mutant(StartsTimeAgain, "stream/time-forward", "wrote time-goes-backwards"),
     _mutant(StartsItsClockAgain, "stream/time-resumed", "/t of the last record is 100.0, expected 100.0 plus the time"),
+    _mutant(AddsASecond, "stream/time-resumed", "/t of the last record is 101.*: the request took"),
+    _mutant(CountsTheAgeOfTheStream, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
+    _mutant(ReadsTheLastRecordAlone, "stream/time-resumed", "/t of the last record is 0|wrote time-goes-backwards"),
     _mutant(CountsThePause, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
 )

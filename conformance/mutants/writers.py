@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants.mutant import Mutant
@@ -11,6 +12,8 @@ from conformance.tagging import TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+_BEGIN = time.time()
 
 
 class WritesLatin1(Oracle):
@@ -197,6 +200,16 @@ class WritesMilliseconds(Oracle):
             return {**with_time, "wall_time": {"float": "1780219812500"}} if is_own_time else with_time
 
 
+class StopsItsClock(Oracle):
+    """Writes as wall_time the moment at which the program started."""
+
+    class writing_type(Writing):
+        def with_always_written(self, members: dict[str, Any]) -> dict[str, Any]:
+            if members.get("type") == "scalar":
+                members = {"wall_time": {"float": repr(_BEGIN)}, **members}
+            return super().with_always_written(members)
+
+
 def _is_wild(value: Any) -> bool:
     is_tag = isinstance(value, dict) and len(value) == 1 and TAGS.issuperset(value) and "object" not in value
     return is_tag and number_of(value) - number_of(value) != 0
@@ -230,5 +243,6 @@ ALL: tuple[Mutant, ...] = (
     _mutant(StepsBack, "stream/steps-forward", "wrote step-goes-backwards"),
     _mutant(BelievesTheClock, "stream/time-forward", "wrote time-goes-backwards"),
     _mutant(LeavesTheTimeToItsCaller, "kaun/scalar/written", "/wall_time is missing"),
+    _mutant(StopsItsClock, "kaun/scalar/written", "/wall_time does not change|expected the current time"),
     _mutant(WritesMilliseconds, "kaun/scalar/written", "expected the current time"),
 )

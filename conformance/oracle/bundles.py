@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, Any
 
 from conformance import locking
@@ -66,9 +67,17 @@ class Bundles:
     def existing(self, path: str) -> int | None:
         """Return a descriptor of the stream at *path*, locked; None if it does not exist."""
         try:
-            return self.locked(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
+        self.demand_regular(descriptor)
+        return self.locked(descriptor)
+
+    def demand_regular(self, descriptor: int) -> None:
+        """Raise RefusedError, and close *descriptor*, if it is not of a regular file."""
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise RefusedError("the stream is not a regular file")
 
     def locked(self, descriptor: int) -> int:
         """Return *descriptor* with its lock; raise RefusedError if another writer holds the file."""

@@ -60,6 +60,10 @@ class Needs:
     profile: str | None = None
     mode: str | None = None
     capabilities: frozenset[str] = frozenset()
+    locks: frozenset[str] = frozenset()
+    """Kinds of locks that the writer must take."""
+    is_held: bool = False
+    """True when a stream stays open between two requests, which one program alone can answer."""
 
     def missing(self, hello: Mapping[str, Any], role: str) -> str | None:
         """Return what *hello* does not name for *role*, None if it names everything."""
@@ -68,7 +72,12 @@ class Needs:
         if self.mode is not None and self.mode not in hello.get("modes", [self.mode]):
             return f"mode {self.mode}"
         lacking = sorted(self.capabilities - capabilities_of(hello, role))
-        return f"capability {lacking[0]}" if lacking else None
+        if lacking:
+            return f"capability {lacking[0]}"
+        untaken = sorted(self.locks.difference(hello.get("locks", self.locks)))
+        if untaken:
+            return f"lock {untaken[0]}"
+        return "--lines mode" if self.is_held and not hello.get("lines") else None
 
 
 @dataclass(frozen=True, kw_only=True)

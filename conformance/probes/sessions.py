@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
 from conformance.oracle.writing import is_number, number_of
 from conformance.probes.expected import change, contents, file_differences, with_defaults
-from conformance.probes.question import Needs, Question, Stage
+from conformance.probes.question import Needs, Question, Stage, UntestableError
 from conformance.session_cases import EITHER
 
 if TYPE_CHECKING:
@@ -28,20 +28,25 @@ _OPEN_KINDS = frozenset({"run_start", "run_resume"})
 _OPEN_MEMBERS = frozenset({"t", "ended_at", "exit_code"})
 _SHOWN = 5
 _STANDS_FOR = {"previous": "replaced stream", "fragment": "fragment"}
-_CLOCK_SECONDS = 1.0
+_CLOCK_SECONDS = 0.1
 """How much more time a clock of a writer may count than that of the runner."""
+_PAUSE_SECONDS = 7200.0
+"""How long ago the files that exist before a session seem to have been written: no part of the time of a run."""
 
 
 def questions(session: Session) -> Iterator[Question]:
     """Yield what a writer is asked about *session*."""
-    needs = Needs(profile=session.profile, capabilities=frozenset({"session"}))
+    is_held = any(run["end"] == "held" for run in session.runs)
+    needs = Needs(profile=session.profile, capabilities=frozenset({"session"}), locks=session.locks, is_held=is_held)
     yield Question(case=session, role="writer", needs=needs, play=partial(_play, session))
 
 
 def _play(session: Session, stage: Stage) -> list[str]:
     run_id = session.content["run_id"]
     directory = os.path.join(stage.new_folder(), run_id if is_safe_run_id(run_id) else "run")
-    _prepare(directory, session.files)
+    for kind in session.locks.difference(locking.KINDS):
+        raise UntestableError(f"this system has no {kind} lock of its own")
+    _prepare(directory, session)
     before: Mapping[str, bytes] = {}
     seconds = 0.0
     for run in session.runs:
@@ -49,7 +54,7 @@ def _play(session: Session, stage: Stage) -> list[str]:
         members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
         request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
         stream = os.path.join(directory, session.stream_name)
-        with locking.holding(stream) if run.get("held_by_another") else nullcontext():
+        with _other_writer(run, stream):
             asked = time.monotonic()
             answer = stage.answer(request)
             seconds = time.monotonic() - asked
@@ -60,6 +65,9 @@ def _play(session: Session, stage: Stage) -> list[str]:
             return [f"outcome is {answer['outcome']}, expected {run['outcome']}{reason}"]
     after = _found(directory)
     found = list(_differences(session, before, after))
+    if run["end"] == "held":
+        # What an open writer has acknowledged is in the file already, and its locks are taken.
+        found += _released(stage, session, directory, after)
     if session.is_timed_by_writer:
         found += _clock_differences(_times(session, before), _times(session, after), seconds)
     return found[:_SHOWN]
@@ -82,16 +90,52 @@ def _clock_differences(before: list[float], after: list[float], seconds: float) 
         yield f"/t of the last record is {last}, {expected}: the request took {seconds:.3f} seconds"
 
 
-def _prepare(directory: str, files: Mapping[str, bytes]) -> None:
-    if files:
+def _other_writer(run: Mapping[str, Any], stream: str) -> AbstractContextManager[None]:
+    """Return what holds the *stream* during *run*, if another writer does."""
+    by = run.get("held_by_another")
+    if not by:
+        return nullcontext()
+    return locking.holding(stream) if by is True else locking.holding(stream, (by,))
+
+
+def _released(stage: Stage, session: Session, directory: str, held: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield what is wrong with a stream that the writer still holds, and with its release; *held* are its files."""
+    stream = os.path.join(directory, session.stream_name)
+    if os.path.exists(stream):
+        for kind in locking.not_held(stream, stage.hello.get("locks", locking.KINDS)):
+            yield f"{session.stream_name} has no {kind} lock while the writer holds it"
+    answer = stage.answer({"role": "writer", "release": directory})
+    if answer["outcome"] != "written":
+        yield f"outcome of the release is {answer['outcome']}, expected written"
+    yield from (f"after the release {error}" for error in file_differences(held, _found(directory)))
+    if os.path.exists(stream) and len(locking.not_held(stream)) < len(locking.KINDS):
+        yield f"{session.stream_name} is locked after the release"
+
+
+def _prepare(directory: str, session: Session) -> None:
+    if session.files or session.special:
         os.mkdir(directory)
-    for name, data in files.items():
-        with open(os.path.join(directory, name), "wb") as file:
+    long_ago = time.time() - _PAUSE_SECONDS
+    for name, data in session.files.items():
+        path = os.path.join(directory, name)
+        with open(path, "wb") as file:
             file.write(data)
+        os.utime(path, (long_ago, long_ago))
+    for name, kind in session.special.items():
+        path = os.path.join(directory, name)
+        if kind == "fifo":
+            os.mkfifo(path)
+        else:
+            os.symlink(kind, path)
 
 
 def _found(directory: str) -> dict[str, bytes]:
-    return contents(directory) if os.path.isdir(directory) else {}
+    """Return the content of each file in *directory*, and what is there that is not a regular file."""
+    found = contents(directory) if os.path.isdir(directory) else {}
+    for entry in os.scandir(directory) if os.path.isdir(directory) else ():
+        if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
+            found[entry.name] = b"a link" if entry.is_symlink() else b"not a regular file"
+    return found
 
 
 def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Iterator[str]:

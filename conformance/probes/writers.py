@@ -48,6 +48,8 @@ _SHOWN = 5
 _EXCERPT = 60
 _CLOCK_SECONDS = 60.0
 """How far the clock of the runner may be from that of a writer."""
+_TICK_SECONDS = 0.02
+_MOST_TICKS = 100
 
 
 def questions(case: Case) -> Iterator[Question]:
@@ -170,7 +172,28 @@ def _write_defaults(case: Case, given: list[Any], expected: list[Any], stage: St
                 given_time = f"record {number}, /wall_time is {number_of(written)}"
                 found.append(f"{given_time}, expected the current time, {latest - _CLOCK_SECONDS}")
             record["wall_time"] = wanted["wall_time"]
-    return [*found, *record_differences(expected, report["records"])][:_SHOWN]
+    found += record_differences(expected, report["records"])
+    return (found or _clock_problems(case, given, stage, stream))[:_SHOWN]
+
+
+def _clock_problems(case: Case, given: list[Any], stage: Stage, earlier: bytes) -> list[str]:
+    """Require that a later scalar gets a later time; *earlier* is the stream that was written first."""
+    before = _wall_times(case, earlier)
+    for _ in range(_MOST_TICKS if before else 0):
+        time.sleep(_TICK_SECONDS)
+        stream, _ = _written(stage, "writer", case.profile, given)
+        if _wall_times(case, stream or b"") != before:
+            return []
+    return ["/wall_time does not change while time passes"] if before else []
+
+
+def _wall_times(case: Case, stream: bytes) -> list[float]:
+    records = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})["records"]
+    return [
+        number_of(record["wall_time"])
+        for record in records
+        if is_timed(record, case.profile) and is_number(record.get("wall_time"))
+    ]
 
 
 def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:

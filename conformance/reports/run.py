@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CAPABILITY = "needs capability "
 _MODE = "needs mode "
+_LOCK = "needs lock "
+_HELD = "needs --lines mode"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,9 @@ class Run:
             else []
         )
         found += [f"without {', '.join(capabilities)}"] if capabilities else []
+        locks = sorted(reason.removeprefix(_LOCK) for reason in left_out if reason.startswith(_LOCK))
+        found += [f"takes no {' and no '.join(locks)} lock"] if locks else []
+        found += ["no stream was held open"] if _HELD in left_out else []
         return found + ([f"{unasked} MUSTs of these roles were not asked"] if unasked else [])
 
     @property

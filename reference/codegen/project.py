@@ -25,7 +25,7 @@ _URLS = {
 _CARGO = {r'\A\[package\]\nname = "(.*)"$': "crate", r'^version = "(.*)"$': "version"}
 _GO_IMPORT = {r'^\ttoyspec "(.*)"$': "go"}
 
-_PLACES: dict[str, dict[str, str]] = {
+PLACES: dict[str, dict[str, str]] = {
     "pyproject.toml": {
         r'^\[project\]\nname = "(.*)"$': "python",
         r'^fast = \["([\w.-]+)==': "engine",
@@ -119,7 +119,7 @@ def project_files(root: Path) -> dict[str, str]:
 
 
 def _files(root: Path, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, patterns in _PLACES.items():
+    for name, patterns in PLACES.items():
         text = (root / name).read_text(encoding="utf-8")
         for pattern, value in patterns.items():
             text, count = re.subn(pattern, _with(known[value]), text, flags=re.MULTILINE)

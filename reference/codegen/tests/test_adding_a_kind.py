@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen import sources
+from codegen import project, sources
 from codegen.diagrams import readings
 
 # They generate everything a second time.
@@ -22,6 +22,8 @@ PARTS = (
     "conformance",
     "docs",
     "mkdocs.yml",
+    "project.json",
+    *project.PLACES,
     "reference/c/toyspec.c",
     "reference/codegen",
     "reference/python/tests/dialects",
