@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "view": "show runs in the browser, live",
     "watch": "show runs in the terminal, live",
     "report": "write runs as one HTML page, or as a Markdown table",
+    "site": "write a static folder of the viewer and runs, for any web server",
     "doctor": "say what lies in a folder, format by format",
     "dialect": "describe a log of your own, so that every command reads it",
     "tail": "follow runs while they are written",

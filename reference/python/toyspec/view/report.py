@@ -49,7 +49,7 @@ def html_report(
     rows: list[dict[str, Any]] = []
     details: dict[str, Any] = {}
     frames: list[bytes] = []
-    for path, run in _runs(roots, choice):
+    for path, run in runs_below(roots, choice):
         file = ScannedRun(path, choice)
         try:
             file.read_whole()
@@ -69,7 +69,7 @@ def html_report(
     return _page(files, base64.b64encode(packed).decode()), len(rows)
 
 
-def _runs(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[str, str]]:
+def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[str, str]]:
     """Yield path and id of each run; the id is the shortest end of its path that no other run has."""
     errors, streams = streams_below([public(root) for root in roots], usual_names(choice))
     for error in errors:
