@@ -83,6 +83,7 @@ PLACES: dict[str, dict[str, str]] = {
         r"-replace=(\S+)=path/": "go",
     },
     "docs/install.md": {r"^\$ git clone (\S+) toyspec$": "repository"},
+    "docs/how-to/describe-your-own-log.md": {r"^`#:schema (\S+)latest/schemas/": "site"},
     "docs/how-to/check-in-ci.md": {r'git\+(\S+?)"': "repository"},
     "conformance/PROTOCOL.md": {r"uses: (\S+)/\.github/": "owner", r"conformance\.yml@v(\S+)": "version"},
     ".github/workflows/conformance.yml": {
