@@ -410,6 +410,18 @@ packages: $(DEV) ## build every package into dist/: wheels, sdist, crate, npm, g
 packages-test: packages ## install each package into an empty environment, and run the program of its README there
 	@$(PACKAGES_TOOL) test $(NAMES)
 
+.PHONY: release-check
+release-check: $(DEV) ## say what a release lacks: addresses, dates, pinned actions, what is done by hand
+	@PYTHONPATH=reference $(BIN)/python .ci/release_check.py
+
+# The help of each command as a page of the manual; argparse-manpage writes it.
+.PHONY: man
+man: $(DEV) ## write the manual page of toyspec into build/man/
+	@mkdir -p build/man && $(BIN)/argparse-manpage --module toyspec.cli.commands --function full_parser \
+		--project-name toyspec --prog toyspec --description 'check, show and compare training logs in JSON Lines' \
+		--manual-title 'toyspec manual' --format single-commands-section --output build/man/toyspec.1
+	@echo 'wrote build/man/toyspec.1; `man -l build/man/toyspec.1` shows it'
+
 .PHONY: clean
 clean: ## remove everything that make has made
 	@rm -rf $(SITE_FILES)

@@ -91,7 +91,7 @@ def _clock_differences(before: list[float], after: list[float], seconds: float) 
 
 
 def _other_writer(run: Mapping[str, Any], stream: str) -> AbstractContextManager[None]:
-    """Return what holds the *stream* during *run*, if another writer does."""
+    """Return the context in which another writer has the *stream* during *run*; one that does nothing if none does."""
     by = run.get("held_by_another")
     if not by:
         return nullcontext()

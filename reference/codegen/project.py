@@ -82,6 +82,11 @@ PLACES: dict[str, dict[str, str]] = {
         r"-require=\S+@v([\w.]+) ": "version",
         r"-replace=(\S+)=path/": "go",
     },
+    "CITATION.cff": {
+        r"^version: (.*)$": "version",
+        r"^repository-code: (.*)$": "repository",
+        r"^url: (.*)$": "site",
+    },
     "docs/install.md": {r"^\$ git clone (\S+) toyspec$": "repository"},
     "docs/how-to/describe-your-own-log.md": {r"^`#:schema (\S+)latest/schemas/": "site"},
     "docs/how-to/check-in-ci.md": {r'git\+(\S+?)"': "repository"},

@@ -14,13 +14,13 @@ from toyspec.reading.configuration import _KEYS
 
 
 def errors_of(settings: str) -> list[str]:
-    """Return what the published schema of the settings says of a text."""
+    """Return what the published schema of the settings reports about a text."""
     schemas = {path.stem: json.loads(path.read_bytes()) for path in (ROOT / "schemas/meta").glob("*.json")}
     registry: Registry[Any] = Registry().with_resources(
         (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
     )
-    judge = Draft202012Validator(schemas["settings"], registry=registry)
-    return [error.message for error in judge.iter_errors(tomllib.loads(settings))]
+    validator = Draft202012Validator(schemas["settings"], registry=registry)
+    return [error.message for error in validator.iter_errors(tomllib.loads(settings))]
 
 
 def test_schema_of_the_settings() -> None:

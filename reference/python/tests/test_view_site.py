@@ -34,7 +34,7 @@ def test_site_has_every_log_byte_for_byte(runs: Path, tmp_path: Path) -> None:
 
 
 def test_site_is_replaced_and_nothing_else_is(runs: Path, tmp_path: Path) -> None:
-    """A second site takes the place of the first; a folder of something else stays as it is."""
+    """A second site takes the place of the first; a folder of something else stays unchanged."""
     target = tmp_path / "public"
     assert 0 == toyspec("site", str(runs), "-o", str(target)).returncode
     assert 0 == toyspec("site", "--no-logs", str(runs / "a"), "-o", str(target)).returncode
