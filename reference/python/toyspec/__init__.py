@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from toyspec.reading.rows import Row
     from toyspec.runs.history import History, history
     from toyspec.runs.listing import Runs, list_runs
+    from toyspec.runs.ranks import Ranks, ranks_of
     from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
     from toyspec.watching import Watch
@@ -102,6 +103,7 @@ _HOMES = {
     "PathError": "findings",
     "PlaceError": "errors",
     "ProfileError": "errors",
+    "Ranks": "runs.ranks",
     "ReadReport": "read_reports",
     "Reading": "reading.reader",
     "Record": "reading.records",
@@ -146,6 +148,7 @@ _HOMES = {
     "history": "runs.history",
     "import_runs": "convert.importing",
     "list_runs": "runs.listing",
+    "ranks_of": "runs.ranks",
     "read": "reading.reader",
     "repair": "writing.repairing",
     "seal": "writing.sealing",
@@ -183,6 +186,7 @@ __all__ = [
     "PathError",
     "PlaceError",
     "ProfileError",
+    "Ranks",
     "ReadReport",
     "Reading",
     "Record",
@@ -228,6 +232,7 @@ __all__ = [
     "history",
     "import_runs",
     "list_runs",
+    "ranks_of",
     "read",
     "repair",
     "seal",

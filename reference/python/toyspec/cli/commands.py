@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "ls": "list the runs below a directory, best first",
     "catalog": "build and update one table of all runs, for very many of them",
     "query": "ask a catalog in SQL",
+    "ranks": "show the processes of one run: which stopped first, which is slowest",
     "compare": "compare settings and curves of runs",
     "plot": "draw curves of runs as SVG, PNG or PDF",
     "view": "show runs in the browser, live",

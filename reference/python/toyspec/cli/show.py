@@ -21,6 +21,7 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.run_files import has_other_ranks
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
@@ -213,7 +214,21 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
             named = ", ".join(f"{n} {shortened(name, _NAME_CHARS)}" for name, n in counts.most_common(_MAX_LISTED))
             more = f" and {len(counts) - _MAX_LISTED} more" if len(counts) > _MAX_LISTED else ""
             yield title, f"{sum(counts.values())} {what}, as notes of the log count them: {named}{more}"
+    yield from _ranks(run)
     yield from _findings(run, choice)
+
+
+def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
+    """Yield which ranks of a run with several have a log, which stopped first, and which is slowest."""
+    if is_address(run.path) or not has_other_ranks(run.path):
+        return
+    from toyspec.cli.ranks import rank_facts
+    from toyspec.runs.ranks import ranks_of
+
+    ranks = ranks_of(run.directory)
+    yield "ranks", f"{len(ranks.ranks)} of {ranks.world_size or 'an unknown number'} have a log; see `toyspec ranks`"
+    for line in rank_facts(ranks):
+        yield "", line
 
 
 def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:

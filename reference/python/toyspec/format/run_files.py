@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from toyspec.format.profiles import EVENTS_FILE
@@ -31,3 +32,13 @@ def media_file(sha256: str, media_type: str) -> str | None:
         return None
     extension = EXTENSIONS.get(media_type.partition(";")[0].strip(" \t").lower(), OTHER)
     return f"{MEDIA_FOLDER}/{sha256}.{extension}"
+
+
+def has_other_ranks(stream: str) -> bool:
+    """Return whether other ranks have streams beside *stream*, that of rank 0; False for a stream of another name."""
+    if rank_of(os.path.basename(stream)) != 0:
+        return False
+    try:
+        return any(rank_of(name) for name in os.listdir(os.path.dirname(stream) or os.curdir))
+    except OSError:
+        return False

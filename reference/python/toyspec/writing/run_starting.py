@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,6 +12,7 @@ from msgspec import UNSET
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.run_files import rank_file, rank_of
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
 from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
@@ -178,17 +178,12 @@ def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | 
         run.run_resume(from_step)
 
 
-def rank_file(rank: int) -> str:
-    """Return the name of the stream of the process *rank*."""
-    return EVENTS_FILE if rank == 0 else f"events.rank-{rank}.jsonl"
-
-
 def keep_rank_files(directory: str, size: int) -> None:
     """Move the streams of an earlier run with more than *size* processes out of the way, as a replaced stream is."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(directory):
-            found = _RANK_FILE.fullmatch(entry)
-            if found and int(found.group(1)) >= size:
+            rank = rank_of(entry)
+            if rank and rank >= size:
                 path = os.path.join(directory, entry)
                 if not is_locked(path):
                     opening.keep(path, SYSTEM_CALLS)
@@ -206,7 +201,6 @@ def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
 
 
 _has_said_silent = False
-_RANK_FILE = re.compile(r"events\.rank-([0-9]+)\.jsonl")
 
 
 def _shared_id(run_id: str | None, at: TrainingProcess) -> str:

@@ -1,0 +1,124 @@
+"""The processes of one run: ``toyspec.ranks_of`` and ``toyspec ranks``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toyspec
+from toyspec.cli import exit_codes
+from toyspec.cli.main import main
+
+
+def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int = 3) -> None:
+    """Write the stream of a rank."""
+    name = "events.jsonl" if rank == 0 else f"events.rank-{rank}.jsonl"
+    start = {
+        "kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "llama", "started_at": "2026-01-01T00:00:00Z",
+        "rank": rank, "world_size": size,
+    }  # fmt: skip
+    directory.mkdir(exist_ok=True)
+    lines = [json.dumps(record) + "\n" for record in [start, *records]]
+    (directory / name).write_text("".join(lines), encoding="utf-8")
+
+
+def steps(last: int, seconds: float = 1.0, **more: Any) -> list[dict[str, Any]]:
+    """Return the steps of a rank."""
+    return [{"kind": "step", "t": n * seconds, "step": n, "loss": 1.0 / n, **more} for n in range(1, last + 1)]
+
+
+def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
+    """Return the end of a rank."""
+    return [{"kind": "run_end", "t": t, "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("logs", "rank", "why"),
+    [
+        ([steps(9) + end(60, "errored"), steps(7) + end(9, "errored"), steps(9)], 1, "its last is step 7"),
+        ([steps(9) + end(60, "errored"), steps(9) + end(61, "errored"), steps(9)], 2, "no run_end"),
+        ([steps(9), steps(9), steps(9, 0.5)], 2, "4.5 s before"),
+        (
+            [
+                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
+                steps(9) + end(60, "interrupted"),
+                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
+            ],
+            1,
+            "fewer regions",
+        ),
+    ],
+)
+def test_rank_that_stopped_first(tmp_path: Path, logs: list[list[dict[str, Any]]], rank: int, why: str) -> None:
+    """The rank that came least far is named, with what shows it."""
+    for number, records in enumerate(logs):
+        write(tmp_path / "run", number, records)
+    found = toyspec.ranks_of(tmp_path / "run").first_to_stop
+    assert found is not None
+    assert (rank, True) == (found.rank, why in found.why)
+
+
+@pytest.mark.parametrize("reason", ["completed", "interrupted"])
+def test_ranks_that_stopped_together(tmp_path: Path, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No rank is named where nothing tells them apart."""
+    for rank in range(3):
+        write(tmp_path / "run", rank, steps(9) + end(9, reason))
+    assert toyspec.ranks_of(tmp_path / "run").first_to_stop is None
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert (reason == "interrupted") == ("stopped first: not known" in capsys.readouterr().out)
+
+
+def test_slowest_rank(tmp_path: Path) -> None:
+    """What a rank computes counts before the time from step to step, in which all wait for the slowest."""
+    for rank, micros in enumerate([100, 100, 250]):
+        write(tmp_path / "run", rank, steps(9, compute_us=micros) + end(9))
+    found = toyspec.ranks_of(tmp_path / "run").slowest
+    assert (2, 2.5, "compute_us") == found
+    for rank, seconds in enumerate([1.0, 3.0, 1.0]):
+        write(tmp_path / "run", rank, steps(9, seconds) + end(99))
+    assert (1, 3.0, "step time") == toyspec.ranks_of(tmp_path / "run").slowest
+
+
+def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are named, and the others are shown."""
+    write(tmp_path / "run", 0, steps(3) + end(3), size=4)
+    write(tmp_path / "run", 2, steps(2), size=4)
+    (tmp_path / "run" / "events.rank-3.jsonl").write_bytes(b"\x1f\x8b not gzip")
+    found = toyspec.ranks_of(tmp_path / "run")
+    assert ([0, 2], [1], 4) == ([each.rank for each in found.ranks], found.missing, found.world_size)
+    assert ["events.rank-3.jsonl"] == [Path(each.path).name for each in found.errors]
+    assert (2, 0.5, 0, 1 / 3) == (
+        found.metrics["loss"].ranks, found.metrics["loss"].largest, found.metrics["loss"].smallest_rank,
+        found.metrics["loss"].smallest,
+    )  # fmt: skip
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("2 of 4 ranks", "no log of rank 1", "rank-3.jsonl", "stopped first: rank 2"))
+    main(["ranks", "--json", str(tmp_path / "run")])
+    told = json.loads(capsys.readouterr().out)
+    assert (2, [0, 1]) == (told["first_to_stop"]["rank"], [each["behind"] for each in told["ranks"]])
+    main(["show", str(tmp_path / "run")])
+    assert "rank 2: its last is step 2" in capsys.readouterr().out
+
+
+def test_run_of_one_process(tmp_path: Path) -> None:
+    """A run of one process, of any profile, is one rank; a path without a run is an error."""
+    with toyspec.start_run(tmp_path, run_id="alone", git=None) as run:
+        run.step(loss=1.0)
+    found = toyspec.ranks_of(run.directory)
+    assert (1, None, None, []) == (len(found.ranks), found.first_to_stop, found.slowest, found.missing)
+    assert exit_codes.USAGE == main(["ranks", str(tmp_path / "nowhere")])
+
+
+def test_restart_with_fewer_processes(tmp_path: Path) -> None:
+    """The number of processes is that of the last attempt, and the time between attempts is no silence."""
+    resume = [{"kind": "run_resume", "t": 3.5, "from_step": 3, "world_size": 2, "resumed_at": "2026-01-01T05:00:00Z"}]
+    for rank in range(2):
+        later = [{"kind": "step", "t": 4.0 + rank, "step": 4, "loss": 1.0}, *end(6)]
+        write(tmp_path / "run", rank, steps(3) + resume + later)
+    found = toyspec.ranks_of(tmp_path / "run")
+    assert (2, []) == (found.world_size, found.missing)
+    assert [1.0, 0.0] == [each.silent_seconds for each in found.ranks]

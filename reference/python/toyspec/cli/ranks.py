@@ -1,0 +1,132 @@
+"""``toyspec ranks``: the processes of one run, which stopped first, and which is slowest."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.cli import exit_codes
+from toyspec.cli.columns import some_of
+from toyspec.cli.figures import duration, figure
+from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.parsers import Parser, add_color, local_path
+from toyspec.cli.paths import encodable, shown
+from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.terminal import Terminal
+from toyspec.errors import StreamError
+from toyspec.escaping import printable, shortened
+from toyspec.runs.ranks import ranks_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from toyspec.runs.ranks import RankProgress, Ranks
+
+_NAME_CHARS = 40
+_ERROR_CHARS = 60
+_MOST_LISTED = 12
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec ranks [OPTION…] RUN"
+    parser.description = (
+        'Show the processes of one run that each write a log, as start_run(ranks="all")\n'
+        "makes them do: a row for each, which stopped first, which is slowest and by how\n"
+        "much, and the last value of each metric as mean, smallest and largest.\n"
+        "\n"
+        "Ranks that wait for each other take equally long from step to step. Log\n"
+        "compute_us, the time before the wait, to see which one the others wait for."
+    )
+    parser.epilog = "examples:\n  toyspec ranks runs/llama-003\n  toyspec ranks --json runs/llama-003 | jq .slowest"
+    parser.add_argument("run", metavar="RUN", type=local_path, help="a run directory, or a stream in one")
+    parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the ranks and return an exit code."""
+    try:
+        ranks = ranks_of(options.run)
+    except StreamError as error:
+        sys.stderr.write(f"toyspec ranks: {shown(options.run)}: {printable(error.fact)}\n")
+        return exit_codes.USAGE
+    if options.json:
+        sys.stdout.write(inert_json(_object(ranks)) + "\n")
+        return exit_codes.OK
+    terminal = Terminal(color=options.color)
+    size = "" if ranks.world_size is None else f" of {ranks.world_size}"
+    terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {len(ranks.ranks)}{size} ranks have a log")
+    table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
+    table += [_row(each) for each in ranks.ranks]
+    kept = [column for column in zip(*table, strict=True) if any(column[1:])]
+    sides: list[Side] = ["left" if column[0] in ("state", "end", "error") else "right" for column in kept]
+    head, *rows = lined_up(list(zip(*kept, strict=True)), sides)
+    terminal.line(terminal.styled(joined(head), "dim"))
+    for row in rows:
+        terminal.line(joined(row))
+    for line in rank_facts(ranks):
+        terminal.line(line)
+    for name, spread in list(ranks.metrics.items())[:_MOST_LISTED]:
+        terminal.line(
+            f"{shortened(name, _NAME_CHARS)}  mean {figure(spread.mean)}, "
+            f"smallest {figure(spread.smallest)} on rank {spread.smallest_rank}, "
+            f"largest {figure(spread.largest)} on rank {spread.largest_rank}"
+        )
+    if len(ranks.metrics) > _MOST_LISTED:
+        terminal.line(f"and {len(ranks.metrics) - _MOST_LISTED} more metrics; --json has all")
+    return exit_codes.OK
+
+
+def rank_facts(ranks: Ranks) -> Iterator[str]:
+    """Yield what is to be said about the ranks of a run together, each as a line."""
+    if ranks.missing:
+        yield f"no log of rank {some_of([str(rank) for rank in ranks.missing], _MOST_LISTED)}"
+    for error in ranks.errors:
+        yield f"{shown(error.path)}: {printable(error.message)}"
+    if ranks.first_to_stop is not None:
+        yield f"stopped first: rank {ranks.first_to_stop.rank}: {ranks.first_to_stop.why}"
+    elif len(ranks.ranks) > 1 and any(each.reason != "completed" for each in ranks.ranks):
+        steps = {each.last_step for each in ranks.ranks}
+        where = (
+            f"all came to step {steps.pop()}; log the regions of a step, as run.region does, to see more"
+            if len(steps) == 1
+            else "those behind are still being written"
+        )
+        yield f"stopped first: not known: {where}"
+    if ranks.slowest is not None:
+        slow = ranks.slowest
+        yield f"slowest: rank {slow.rank}, {slow.factor:.2f} times the median of the others, by {slow.by}"
+
+
+def _row(row: RankProgress) -> list[str]:
+    return [
+        str(row.rank),
+        row.state,
+        "" if row.reason is None else shortened(row.reason, _NAME_CHARS),
+        "" if row.last_step is None else str(row.last_step),
+        str(row.behind) if row.behind else "",
+        "" if row.step_seconds is None else _short(row.step_seconds),
+        "" if row.compute_seconds is None else _short(row.compute_seconds),
+        # Without a later record of another rank nothing was missed.
+        duration(row.silent_seconds) if row.silent_seconds and row.silent_seconds > 1 else "",
+        "" if row.error is None else shortened(row.error, _ERROR_CHARS),
+    ]
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else duration(seconds)
+
+
+def _object(ranks: Ranks) -> dict[str, object]:
+    found: dict[str, object] = msgspec.to_builtins(ranks)
+    found["directory"] = encodable(ranks.directory)
+    found["ranks"] = [msgspec.to_builtins(each) | {"path": encodable(each.path)} for each in ranks.ranks]
+    found["first_to_stop"] = None if ranks.first_to_stop is None else ranks.first_to_stop._asdict()
+    found["slowest"] = None if ranks.slowest is None else ranks.slowest._asdict()
+    found["metrics"] = {name: spread._asdict() for name, spread in ranks.metrics.items()}
+    found["errors"] = [{"path": encodable(each.path), "message": each.message} for each in ranks.errors]
+    return found

@@ -1,0 +1,294 @@
+"""The processes of one run: what each of them logged, which stopped first, and which is slowest. See spec/ranks.md."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from statistics import fmean, median
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from toyspec.errors import StreamError
+from toyspec.findings import PathError
+from toyspec.format.json_numbers import number
+from toyspec.format.run_files import rank_of
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from toyspec.reading.records import Record
+    from toyspec.runs.summary import RunSummary
+
+_MICROSECONDS = 1e6
+# started_at has whole seconds, and clocks of machines differ.
+_CLOCK_SECONDS = 2.0
+# What differs by less may differ by chance.
+_SLOWER = 1.1
+# A rank that is written is late from time to time.
+_MANY_STEPS = 10
+# The size is what a log says, and any number may be in it.
+_MOST_RANKS = 1 << 20
+_ENDED_WELL = (None, "completed")
+
+
+class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one process of a run came."""
+
+    rank: int
+    path: str
+    """Path of its stream."""
+    state: RunState
+    reason: str | None
+    """How it ended; None where it does not say so."""
+    error: str | None
+    first_step: int | None
+    last_step: int | None
+    behind: int | None
+    """Number of steps that it lacks to the rank that came furthest; None without steps."""
+    regions: int
+    """Number of regions that it entered and left after its last step."""
+    step_seconds: float | None
+    """Median time from one step to the next, in seconds; None with fewer than two steps."""
+    compute_seconds: float | None
+    """Median ``compute_us`` of its steps, in seconds; None where it logs none."""
+    last_at: float | None
+    """Time of its last record before ``run_end``, in seconds since 1970; None where ``started_at`` is missing."""
+    silent_seconds: float | None
+    """Time from then to the last record of any rank, in seconds."""
+
+
+class RankSpread(NamedTuple):
+    """The last value of a metric over the ranks that have it."""
+
+    ranks: int
+    mean: float
+    smallest: float
+    smallest_rank: int
+    largest: float
+    largest_rank: int
+
+
+class FirstToStop(NamedTuple):
+    """The rank that stopped before the others."""
+
+    rank: int
+    why: str
+    """What shows it, for people."""
+
+
+class Slowest(NamedTuple):
+    """The rank that takes longest for a step."""
+
+    rank: int
+    factor: float
+    """Its time divided by the median time of the others; at least 1."""
+    by: str
+    """What was compared: ``compute_us``, or ``step time``, from one step to the next."""
+
+
+class Ranks(msgspec.Struct, frozen=True, kw_only=True):
+    """All processes of one run."""
+
+    run_id: str | None
+    directory: str
+    world_size: int | None
+    """Number of processes, as the streams say it."""
+    ranks: list[RankProgress]
+    """Those that have a stream, in order."""
+    missing: list[int]
+    """Those below the number of processes that have none."""
+    errors: tuple[PathError, ...]
+    """Streams that cannot be read."""
+    first_to_stop: FirstToStop | None
+    """None where all came equally far, or nothing tells them apart."""
+    slowest: Slowest | None
+    """None where no two ranks tell how long a step takes, or they differ by less than a tenth."""
+    metrics: dict[str, RankSpread]
+    """The last value of each metric that two or more ranks have."""
+
+
+def ranks_of(run: str | os.PathLike[str]) -> Ranks:
+    """Return what the processes of *run*, a run directory or one of its streams, have logged.
+
+    Raises StreamError if no stream can be read. Ranks of which only the first logs are one rank; damage is skipped.
+    """
+    path = os.fspath(run)
+    directory = path if os.path.isdir(path) else os.path.dirname(path)
+    names = os.listdir(directory or os.curdir) if os.path.isdir(directory or os.curdir) else []
+    found = {rank: name for name in names if (rank := rank_of(name)) is not None}
+    # What is no directory of streams of ranks is a run of one process.
+    places = {rank: os.path.join(directory, found[rank]) for rank in sorted(found)} or {0: locate_stream(path)[0]}
+    logs: dict[int, _RankLog] = {}
+    errors: list[PathError] = []
+    for rank, place in places.items():
+        try:
+            logs[rank] = _RankLog(place)
+        except StreamError as error:
+            errors.append(PathError(place, error.fact))
+            if len(errors) == len(places):
+                raise
+    rows = [_progress(rank, log, list(logs.values())) for rank, log in logs.items()]
+    size = max((log.size for log in logs.values()), default=0) or None
+    first = next(iter(logs.values())).summary
+    return Ranks(
+        run_id=first.facts.run_id,
+        directory=(directory or os.curdir) if found else first.directory,
+        world_size=size,
+        ranks=rows,
+        missing=[rank for rank in range(min(size or 0, _MOST_RANKS)) if rank not in places],
+        errors=tuple(errors),
+        first_to_stop=_first_to_stop(rows),
+        slowest=_slowest(rows),
+        metrics=_spreads({rank: log.summary for rank, log in logs.items()}),
+    )
+
+
+class _RankLog:
+    """The stream of one rank."""
+
+    def __init__(self, path: str) -> None:
+        self.summary = summarize_run(path)
+        self.size = 0
+        """Number of processes that it says."""
+        self.last_at: float | None = None
+        self._base: tuple[float, float] | None = None
+        self._step: tuple[float, float] | None = None
+        self.regions = 0
+        self.step_times: list[float] = []
+        self.compute_times: list[float] = []
+        with read(path, mode="salvage", attempts="latest") as reading:
+            for record in reading:
+                self._take(record)
+
+    def _take(self, record: Record) -> None:
+        time, step = record.time, record.step
+        size = record.get("world_size")
+        if record.kind in ("run_start", "run_resume") and type(size) is int and size > 0:
+            # The last attempt counts: a restart may change it.
+            self.size = size
+        if time is None:
+            return
+        if record.kind in ("run_start", "run_resume"):
+            # The clock of the log stands still between two attempts.
+            wall = _wall(record.get("started_at" if record.kind == "run_start" else "resumed_at"))
+            self._base = self._base if wall is None else (wall, time)
+            self._step = None
+        if record.kind != "run_end" and self._base is not None:
+            self.last_at = self._base[0] + time - self._base[1]
+        self.regions += record.kind in ("region_enter", "region_exit")
+        if step is None or record.kind not in ("step", "scalars"):
+            return
+        if self._step is not None and step > self._step[0]:
+            self.step_times.append((time - self._step[1]) / (step - self._step[0]))
+        if self._step is None or step > self._step[0]:
+            self._step, self.regions = (step, time), 0
+        compute = number(record.get("compute_us"))
+        if compute is not None:
+            self.compute_times.append(compute / _MICROSECONDS)
+
+
+def _wall(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _progress(rank: int, log: _RankLog, every: Sequence[_RankLog]) -> RankProgress:
+    summary = log.summary
+    furthest = max((each.summary.last_step for each in every if each.summary.last_step is not None), default=0)
+    latest = max((each.last_at for each in every if each.last_at is not None), default=0.0)
+    return RankProgress(
+        rank=rank,
+        path=summary.path,
+        state=summary.state,
+        reason=summary.facts.reason,
+        error=summary.facts.error,
+        first_step=summary.first_step,
+        last_step=summary.last_step,
+        behind=None if summary.last_step is None else furthest - summary.last_step,
+        regions=log.regions,
+        step_seconds=median(log.step_times) if log.step_times else None,
+        compute_seconds=median(log.compute_times) if log.compute_times else None,
+        last_at=log.last_at,
+        silent_seconds=None if log.last_at is None else latest - log.last_at,
+    )
+
+
+def _first_to_stop(rows: Sequence[RankProgress]) -> FirstToStop | None:
+    stopped = [each for each in rows if _has_stopped(each)]
+    is_level = len({each.last_step for each in rows}) == 1
+    ended_well = all(each.state == "complete" and each.reason in _ENDED_WELL for each in rows)
+    if len(rows) == 1 or not stopped or (is_level and ended_well):
+        return None
+    furthest = max(each.last_step or 0 for each in rows)
+    lowest = min(each.last_step or 0 for each in stopped)
+    left = [each for each in stopped if (each.last_step or 0) == lowest]
+    if len(left) == 1 and lowest < furthest:
+        step = "no step" if left[0].last_step is None else f"step {lowest}"
+        return FirstToStop(left[0].rank, f"its last is {step}, and the furthest rank came to step {furthest}")
+    return _first_at(left, lowest, are_all=len(left) == len(rows))
+
+
+def _first_at(rows: Sequence[RankProgress], step: int, *, are_all: bool) -> FirstToStop | None:
+    """Return which of *rows*, whose last step is *step*, stopped first."""
+    fewest = _fewest_regions(rows) if are_all else None
+    if fewest is not None:
+        return FirstToStop(fewest, f"it entered and left fewer regions after step {step} than the others")
+    unended = [each for each in rows if each.state in ("torn", "damaged")]
+    if len(unended) == 1 < len(rows):
+        return FirstToStop(unended[0].rank, "it has no run_end, and the others have one")
+    times = sorted((each.last_at, each.rank) for each in unended or rows if each.last_at is not None)
+    apart = times[1][0] - times[0][0] if len(times) > 1 else 0.0
+    if apart <= _CLOCK_SECONDS:
+        return None
+    return FirstToStop(times[0][1], f"its last record is {apart:.1f} s before that of the next")
+
+
+def _fewest_regions(rows: Sequence[RankProgress]) -> int | None:
+    """Return the one rank that came less far than all others within a step; None if there is no such rank."""
+    first, second, *_ = sorted(rows, key=lambda each: each.regions)
+    return first.rank if first.regions < second.regions else None
+
+
+def _has_stopped(row: RankProgress) -> bool:
+    """Return whether a rank stopped: one that is being written has, when it is silent for many steps."""
+    if row.state != "running":
+        return True
+    silent = row.silent_seconds or 0.0
+    return silent > _CLOCK_SECONDS and silent > _MANY_STEPS * (row.step_seconds or 0.0)
+
+
+def _slowest(rows: Sequence[RankProgress]) -> Slowest | None:
+    # Ranks that wait for each other take equally long from step to step: only what each computes tells them apart.
+    found: Slowest | None = None
+    for by, times in (
+        ("compute_us", {each.rank: each.compute_seconds for each in rows}),
+        ("step time", {each.rank: each.step_seconds for each in rows}),
+    ):
+        known = {rank: seconds for rank, seconds in times.items() if seconds is not None}
+        if found is not None or len(known) < 2:
+            continue
+        rank = max(known, key=lambda each: known[each])
+        others = median(seconds for each, seconds in known.items() if each != rank)
+        if others > 0 and known[rank] / others >= _SLOWER:
+            found = Slowest(rank, known[rank] / others, by)
+    return found
+
+
+def _spreads(summaries: Mapping[int, RunSummary]) -> dict[str, RankSpread]:
+    values: dict[str, list[tuple[float, int]]] = {}
+    for rank, summary in summaries.items():
+        for name, curve in summary.series.items():
+            if curve.last is not None and curve.last[1] is not None:
+                values.setdefault(name, []).append((curve.last[1], rank))
+    return {
+        name: RankSpread(len(each), fmean(value for value, _ in each), *min(each), *max(each))
+        for name, each in values.items()
+        if len(each) > 1
+    }
