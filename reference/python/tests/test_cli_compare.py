@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import toyspec
 from test_cli_runs import RUNS, write_run
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
@@ -92,3 +93,23 @@ def test_hidden_columns_are_named(
     shown = capsys.readouterr().out
     assert "hidden for lack of room: " in shown
     assert "--csv has everything" in " ".join(shown.split())
+
+
+def test_lists_and_long_texts_that_differ_look_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each shows what makes it another setting, also where that is beyond the width of a cell."""
+    for number, betas in enumerate([(0.9, 0.95), (0.9, 0.999)]):
+        config = {
+            "betas": betas,
+            "data": "long/" * 12 + str(number),
+            "many": [*range(40), number],
+            "warm": [1, 1.0][number],
+        }
+        with toyspec.start_run(tmp_path, run_id=f"run{number}", git=None, config=config) as run:
+            run.step(loss=1.0)
+    assert exit_codes.OK == main(["compare", str(tmp_path)])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("config.")]
+    shown = {line[0]: "".join(line[1:]) for line in lines}
+    assert shown["config.betas"] == "[0.9,0.95][0.9,0.999]"
+    assert shown["config.data"] == "…ong/0…ong/1"
+    assert shown["config.many"] == "…,39,0]…,39,1]"
+    assert shown["config.warm"] == "11.0"

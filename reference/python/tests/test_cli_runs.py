@@ -391,7 +391,15 @@ def test_when(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "null"), (True, "true"), (1, "1"), (0.1 + 0.2, "0.3"), ([1], "[1 item]"), ([], "[0 items]"), ({}, "{}")],
+    [
+        (None, "null"),
+        (True, "true"),
+        (1, "1"),
+        (0.1 + 0.2, "0.3"),
+        ([0.9, 0.95], "[0.9, 0.95]"),
+        ([], "[]"),
+        ({}, "{}"),
+    ],
 )
 def test_figure(value: Any, text: str) -> None:
     """A value of a log is shown in a few characters."""

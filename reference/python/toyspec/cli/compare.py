@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.tables import Side, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
-from toyspec.escaping import shortened
+from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.members import flat
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
+_SHOWN_BEFORE = 4
 _DEFAULT_METRIC = "loss"
 _DEFAULT_POINTS = 10
 _MOST_LISTED = 30
@@ -283,7 +285,24 @@ def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Term
 def _shown_row(row: ComparedRow) -> list[str]:
     name = f"step {row.name}" if isinstance(row.name, int) else shortened(row.name, _NAME_CHARS)
     show = duration if row.unit == "seconds" else figure
-    return [name, *("" if cell is msgspec.UNSET else cut(show(cell), _VALUE_COLUMNS) for cell in row.cells)]
+    cells = ["" if cell is msgspec.UNSET else cut(show(cell), _VALUE_COLUMNS) for cell in row.cells]
+    whole = ["" if cell is msgspec.UNSET else _whole(cell) for cell in row.cells]
+    if row.unit == "plain":
+        cells = [_told_apart(at, cells, whole) for at in range(len(cells))]
+    return [name, *cells]
+
+
+def _told_apart(at: int, cells: list[str], whole: list[str]) -> str:
+    """Return the cell *at*; if another value looks the same in its cell, what begins where the two differ."""
+    alike = [text for cell, text in zip(cells, whole, strict=True) if cell == cells[at]]
+    if len(set(alike)) == 1:
+        return cells[at]
+    begin = max(len(os.path.commonprefix(alike)) - _SHOWN_BEFORE, 0)  # noqa: RUF071 - these are no paths
+    return cut(("…" if begin else "") + printable(whole[at][begin:]), _VALUE_COLUMNS)
+
+
+def _whole(cell: Any) -> str:
+    return msgspec.json.encode(cell).decode() if isinstance(cell, list | dict) else str(cell)
 
 
 def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:

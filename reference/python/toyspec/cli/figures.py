@@ -13,6 +13,7 @@ _HOUR = 3600.0
 _DAY = 86400.0
 _MAX_DURATION = 10_000 * _DAY
 _VALUE_CHARS = 40
+_MOST_ITEMS = 12
 
 
 def figure(value: Any) -> str:
@@ -24,10 +25,21 @@ def figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return f"[{len(value)} items]" if len(value) != 1 else "[1 item]"
+        return _listed(value)
     if isinstance(value, dict):
         return "{…}" if value else "{}"
     return shortened(str(value), _VALUE_CHARS)
+
+
+def _listed(values: list[Any]) -> str:
+    """Return a list as its values, and the number of those for which there is no room."""
+    shown = [figure(value) for value in values[:_MOST_ITEMS]]
+    text = ", ".join(shown)
+    while len(shown) > 1 and len(text) > _VALUE_CHARS:
+        shown.pop()
+        text = ", ".join(shown)
+    more = len(values) - len(shown)
+    return f"[{text}, {more} more]" if more else f"[{text}]"
 
 
 def duration(seconds: float) -> str:
