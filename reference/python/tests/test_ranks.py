@@ -122,3 +122,19 @@ def test_restart_with_fewer_processes(tmp_path: Path) -> None:
     found = toyspec.ranks_of(tmp_path / "run")
     assert (2, []) == (found.world_size, found.missing)
     assert [1.0, 0.0] == [each.silent_seconds for each in found.ranks]
+
+
+@pytest.mark.parametrize(("last", "stopped"), [(3, 1), (8, None)])
+def test_rank_that_is_still_written(tmp_path: Path, last: int, stopped: int | None) -> None:
+    """A rank whose process lives has stopped when it is silent for many steps, and is late otherwise."""
+    write(tmp_path / "run", 0, steps(20, 0.5) if stopped else steps(9, 0.5), size=2)
+    write(tmp_path / "run", 1, steps(last, 0.5), size=2)
+    writers = [
+        toyspec.RunWriter(tmp_path / "run", run_id="llama", exist="resume", stream_name=name)
+        for name in ("events.jsonl", "events.rank-1.jsonl")
+    ]
+    found = toyspec.ranks_of(tmp_path / "run")
+    for writer in writers:
+        writer.close()
+    assert ["running", "running"] == [each.state for each in found.ranks]
+    assert stopped == (None if found.first_to_stop is None else found.first_to_stop.rank)
