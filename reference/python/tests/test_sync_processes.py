@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
 from toyspec.places import opening
-from toyspec.sync.spans import LocalFile
+from toyspec.sync.spans import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 pytest.importorskip("boto3", reason="the extra sync is not installed")
@@ -178,3 +179,32 @@ def test_committed_lines_of_a_file(tmp_path: Path) -> None:
         with LocalFile(str(path), lines=True) as file:
             assert expected == file.stop
             assert (b"a" if expected else b"") == file.last_line()
+
+
+def test_companion_that_gives_up_ends_as_it_should(tmp_path: Path) -> None:
+    """While its training goes on, its standard input is open: the interpreter does not abort, and says why."""
+    order = toyspec.Sync("https://example.invalid/runs").order(tmp_path / "events.jsonl")
+    with subprocess.Popen(
+        [sys.executable, "-m", order.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(order.line + b"\n")
+        process.stdin.flush()
+        assert 1 == process.wait(60)
+        said = process.stderr.read().decode()
+    assert said.startswith("toyspec: ")
+    assert "Fatal" not in said
+
+
+def test_file_that_was_cut_and_has_grown_is_not_sent_in_part(tmp_path: Path) -> None:
+    """Bytes at whose end no line ends any more are not those that were to be sent."""
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(stream(5))
+    with LocalFile(str(path), lines=True) as opened:
+        os.truncate(path, 100)
+        with path.open("ab") as file:
+            file.write(b"x" * 10_000)
+        assert stream(5)[:100] == opened.read(0, 100)
+        with pytest.raises(ShortenedError):
+            list(opened.span().blocks(1 << 20))

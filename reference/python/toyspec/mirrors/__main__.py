@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
 from toyspec.system_calls import cause_of
-from toyspec.writing.companions import give_up
+from toyspec.writing.companions import end_of_training, give_up
 
 if TYPE_CHECKING:
     from toyspec.mirrors.mirroring import Outcome
@@ -27,8 +26,7 @@ _BUSY_SECONDS = 1.0
 def main() -> int:
     """Mirror the run, and return an exit status."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=MirrorOrder)
-    over = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
+    over = end_of_training()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     deadline: float | None = None
     while True:
@@ -57,13 +55,6 @@ def _remark(outcome: Outcome, order: MirrorOrder) -> str | None:
         run, to = os.path.dirname(order.stream), order.mirror.to
         return f"{to} does not answer; `toyspec mirror --backfill {run} --to {to}` sends what is missing"
     return None
-
-
-def _wait_for_end(over: threading.Event) -> None:
-    """Set *over* once the training has ended the run, or is gone."""
-    while sys.stdin.buffer.read(1):
-        continue
-    over.set()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,12 @@ from toyspec.places.addresses import path_in
 from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.run_sync import RunSync, SyncSettings
 from toyspec.system_calls import say
-from toyspec.writing.companions import give_up
+from toyspec.writing.companions import end_of_training, give_up
 from toyspec.writing.synced import SyncOrder
 
 if TYPE_CHECKING:
+    import threading
+
     from toyspec.sync.results import RunResult
 
 _RETRY_SECONDS = 2.0
@@ -28,8 +29,7 @@ _RETRY_SECONDS = 2.0
 def main() -> int:
     """Keep the run in step, and return an exit status."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=SyncOrder)
-    over = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(over,), daemon=True).start()
+    over = end_of_training()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     name = os.path.basename(order.directory)
     try:
@@ -71,13 +71,6 @@ def _follow(run: RunSync, order: SyncOrder, over: threading.Event) -> RunResult:
         if time.monotonic() >= deadline:
             return result
         time.sleep(_RETRY_SECONDS)
-
-
-def _wait_for_end(over: threading.Event) -> None:
-    """Set *over* once the training has ended the run, or is gone."""
-    while sys.stdin.buffer.read(1):
-        continue
-    over.set()
 
 
 if __name__ == "__main__":

@@ -45,8 +45,10 @@ class LocalFile:
         self.signature = Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         self.size = status.st_size
         """Number of bytes when it was opened."""
+        self._ends_in_lf = False
         self.stop = self._committed() if lines else self.size
         """Number of bytes that may be sent."""
+        self._ends_in_lf = lines and self.stop > 0
 
     def __enter__(self) -> Self:
         return self
@@ -55,13 +57,18 @@ class LocalFile:
         os.close(self.descriptor)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return the *size* bytes from *offset* on; raise ShortenedError where they are not there any more."""
+        """Return the *size* bytes from *offset* on; raise ShortenedError where they are not there any more.
+
+        A file that was cut and has grown since has other bytes there: then no line ends where the last one did.
+        """
         found = bytearray()
         while len(found) < size:
             block = _read_at(self.descriptor, offset + len(found), size - len(found))
             if not block:
                 raise ShortenedError(self.path)
             found += block
+        if self._ends_in_lf and size and offset + size == self.stop and found[-1:] != b"\n":
+            raise ShortenedError(self.path)
         return bytes(found)
 
     def span(self, start: int = 0) -> Span:

@@ -43,6 +43,20 @@ def give_up(fact: str) -> None:
         sys.stdout.flush()
 
 
+def end_of_training() -> threading.Event:
+    """Return, to a companion that has read its order, an event that is set when the run or its process has ended."""
+    over = threading.Event()
+
+    def wait() -> None:
+        # Not through sys.stdin: its lock, held here while the companion ends first, makes the interpreter abort.
+        while os.read(0, 1):
+            continue
+        over.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return over
+
+
 def begin_all(
     companions: Iterable[Companion], stream: str, on_giving_up: Callable[[str], None]
 ) -> list[CompanionProcess]:
