@@ -76,13 +76,13 @@ test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the b
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider "packages-test NAMES='c gem go npm opam'" interop fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider "packages-test NAMES='c gem go npm opam'" interop 'chaos MINUTES=1' fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
 everything: $(DEV) ## run what CI runs and what it leaves out: whole suites twice, real stores, Ray, originals, figures (hours)
 	@TOYSPEC_EXAMPLES=random MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
-		'fuzz SECONDS=600' conform 'mutants SAMPLE=600' mutants-python outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
+		'fuzz SECONDS=600' 'chaos MINUTES=60' conform 'mutants SAMPLE=600' mutants-python outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
 
 ##@ While working
 
@@ -98,6 +98,10 @@ stress: $(DEV) ## run the tests of processes, locks and time many times beside a
 faults: $(DEV) ## inject failures into writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
 	@$(BIN)/python -m conformance.faults --long $(if $(PAGE),--page '$(PAGE)')
 	@TOYSPEC_FAULTS=long TOYSPEC_FAULTS_PAGE='$(PAGE)' $(BIN)/python -m pytest -q reference/python/tests/faults $(ARGS)
+
+.PHONY: chaos
+chaos: $(DEV) ## let writers, syncers, followers, viewers and a store fail together; `make chaos MINUTES=60 SEED=1`
+	@PYTHONPATH=reference/python/tests $(BIN)/python -m chaos --minutes $(or $(MINUTES),3) $(if $(SEED),--seed $(SEED)) $(if $(PAGE),--page '$(PAGE)')
 
 .PHONY: fuzz
 fuzz: $(DEV) ## feed mutated streams to every implementation; `make fuzz SECONDS=3600`

@@ -57,6 +57,7 @@ SLOW_FILES = (
 """Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""
 
 SLOW_TESTS = (
+    "chaos/test_chaos.py::test_some_seconds_of_chaos",
     "faults/test_writer_safety.py::test_a_kill_while_a_long_fragment_is_moved_loses_nothing",
     "test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
     "test_cli_follow.py::test_interrupt_shows_the_verdict",

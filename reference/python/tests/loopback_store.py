@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -50,6 +51,8 @@ class Store:
         self.times: dict[str, float] = {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         """The parts of unfinished uploads."""
+        self.numbers = itertools.count(1)
+        """Numbers of uploads."""
         self.lock = threading.Lock()
         self.requests: list[Request] = []
         self.answers: list[Callable[[Handler], bool]] = []
@@ -65,6 +68,10 @@ class Store:
     def endpoint(self) -> str:
         """The address of the server."""
         return f"http://127.0.0.1:{self.port}"
+
+    def kept(self, key: str, data: bytes) -> None:
+        """Keep a version of an object, for tests to look at; *key* is without the bucket."""
+        self.versions.setdefault(key, []).append(data)
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object into the bucket."""
@@ -216,12 +223,21 @@ class Handler(BaseHTTPRequestHandler):
         )
 
 
+class _Server(ThreadingHTTPServer):
+    """Says nothing of clients that were killed."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print all errors but those of a connection that has ended."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
-def served() -> Iterator[Store]:
-    """Serve a store until the block ends."""
-    store = Store()
+def served(store: Store | None = None) -> Iterator[Store]:
+    """Serve *store*, a new one by default, until the block ends; a second time at the same port."""
+    store = store or Store()
     handler = type("StoreHandler", (Handler,), {"store": store})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", store.port), handler)
     server.daemon_threads = True
     store.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

@@ -22,10 +22,11 @@ def take(handler: Handler, body: bytes) -> None:
     with store.lock:
         if handler.command == "DELETE":
             # Only uploads may be given up: nothing here deletes an object.
-            assert store.uploads.pop(upload, None) is not None
-            handler.answer(204, b"")
+            assert upload
+            is_there = store.uploads.pop(upload, None) is not None
+            handler.answer(204 if is_there else 404, b"" if is_there else b"<Error><Code>NoSuchUpload</Code></Error>")
         elif "uploads" in query:
-            name = f"upload-{len(store.requests)}"
+            name = f"upload-{next(store.numbers)}"
             store.uploads[name] = {}
             handler.answer(200, f"<R><UploadId>{name}</UploadId></R>".encode())
         elif upload and upload not in store.uploads:
@@ -68,11 +69,11 @@ def _is_allowed(handler: Handler, data: bytes | None) -> bool:
 
 
 def _keep(store: Store, key: str, data: bytes) -> None:
-    """Replace the object; every version is kept for tests to look at."""
+    """Replace the object."""
     store.objects[key] = data
     store.times[key] = time.time()
     store.generations[key] = store.generations.get(key, 1) + 1
-    store.versions.setdefault(key.partition("/")[2], []).append(data)
+    store.kept(key.partition("/")[2], data)
 
 
 def _headers(store: Store, key: str) -> dict[str, str]:

@@ -36,7 +36,7 @@ def traced(path: str, injection: str) -> list[str]:
 
 def small_disk(folder: Path, size: str) -> list[str]:
     """Return the command under which a disk of *size* is mounted at *folder*; skip where it is forbidden."""
-    why = _mount_trouble()
+    why = mount_trouble()
     if why:
         pytest.skip(f"no disk can be mounted here without rights: {why}")
     mount = f'mount -t tmpfs -o size={size} none "{folder}" && exec "$@"'
@@ -77,7 +77,8 @@ def strace_trouble() -> str:
 
 
 @cache
-def _mount_trouble() -> str:
+def mount_trouble() -> str:
+    """Return why no disk can be mounted here, empty where one can."""
     if sys.platform != "linux" or not shutil.which("unshare"):
         return "unshare is not installed"
     with tempfile.TemporaryDirectory() as folder:
