@@ -2,8 +2,8 @@
 
 import pytest
 
+from toyspec.format.redaction import Redaction, command_line_without_secrets, is_secret_name, without_secrets
 from toyspec.generated.redaction import HIDDEN
-from toyspec.writing.redaction import Redaction, command_line_without_secrets, is_secret_name, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     )
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Report
     from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.checking import check_health
+    from toyspec.health.evaluator import HealthEvaluator
     from toyspec.kaun.run import KaunRun
     from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
     from toyspec.mirrors.destination import ServiceRefusedError
@@ -91,6 +94,8 @@ _HOMES = {
     "Finding": "findings",
     "Follower": "reading.follower",
     "Gap": "read_reports",
+    "HealthAlert": "health.alerts",
+    "HealthEvaluator": "health.evaluator",
     "Histogram": "writing.media",
     "History": "runs.history",
     "Image": "writing.media",
@@ -142,6 +147,7 @@ _HOMES = {
     "build_catalog": "catalog.building",
     "check": "checker",
     "check_bytes": "checker",
+    "check_health": "health.checking",
     "export_runs": "convert.exporting",
     "follow": "reading.follower",
     "grad_norm": "metrics.log",
@@ -174,6 +180,8 @@ __all__ = [
     "Finding",
     "Follower",
     "Gap",
+    "HealthAlert",
+    "HealthEvaluator",
     "Histogram",
     "History",
     "Image",
@@ -226,6 +234,7 @@ __all__ = [
     "build_catalog",
     "check",
     "check_bytes",
+    "check_health",
     "export_runs",
     "follow",
     "grad_norm",

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.format.redaction import command_line_without_secrets
 from toyspec.integrations.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 from toyspec.system_calls import cause_of, say
-from toyspec.writing.redaction import command_line_without_secrets
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
+from toyspec.cli.health_options import HealthCheck, add_health, chosen_rules
 from toyspec.cli.parsers import (
     Parser,
     UsageError,
@@ -41,6 +42,11 @@ _EPILOG = """\
 formats:
 {formats}
 
+health:
+  With --health each incident is a finding: its rule is the one of the health
+  rule after "health-", its severity the level of that rule. It says nothing of
+  whether the log is valid. The end of an incident is an info.
+
 jsonl:
   Each object has a "type". "finding" has path, rule, severity, line, offset,
   pointer, message and help; "file" has path, profile, state, valid, records,
@@ -60,6 +66,7 @@ examples:
   toyspec check runs/
   toyspec check --require-complete --format github runs/llama-001
   toyspec check --follow runs/llama-002
+  toyspec check --health --fail-on warning runs/
   toyspec check old/llama-002/events.jsonl.gz"""
 
 
@@ -117,6 +124,7 @@ def _add_rules(parser: Parser) -> None:
 
 def _add_work(parser: Parser) -> None:
     add_workers(parser)
+    add_health(parser, "report each incident")
     parser.add_argument(
         "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
     )
@@ -135,6 +143,7 @@ def run(options: Namespace) -> int:
     _validate(options)
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
+    rules = chosen_rules(options, configuration)
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict, check_paths
 
@@ -159,9 +168,10 @@ def run(options: Namespace) -> int:
     if options.follow:
         from toyspec.cli.check_follow import follow
 
-        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
+        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
     else:
-        check_paths(options.paths, wanted, verdict, workers=workers)
+        health = None if rules is None else HealthCheck(rules, choice)
+        check_paths(options.paths, wanted, verdict, workers=workers, health=health)
     output.end(verdict.summary())
     if interrupted:
         return exit_codes.INTERRUPTED
@@ -189,6 +199,8 @@ def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
 def _validate(options: Namespace) -> None:
     if not options.paths:
         raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
+    if "-" in options.paths and (options.health or options.health_preset):
+        raise UsageError("--health reads a log twice, which standard input cannot be; name a file")
     if options.idle_timeout is not None and not options.follow:
         raise UsageError("--idle-timeout needs --follow")
     if not options.follow:

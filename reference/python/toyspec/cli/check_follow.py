@@ -10,10 +10,12 @@ import time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from toyspec.checker import open_checker
+from toyspec.cli.health_options import finding_of, with_findings
 from toyspec.cli.paths import fact_of
 from toyspec.errors import StreamError, StreamUnreadableError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
+from toyspec.health.live import LiveHealth
 from toyspec.places.addresses import is_address
 from toyspec.reading.live_stream import LiveStream
 from toyspec.reading.polling import POLL_SECONDS, REMOTE_POLL_SECONDS
@@ -21,23 +23,35 @@ from toyspec.reading.stream_files import Source, is_compressed, locate_stream, o
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict
     from toyspec.findings import Finding
+    from toyspec.health.rules import AnyRule
     from toyspec.reading.live_stream import Change
 
 _CHUNK_BYTES = 1 << 18
 STANDARD_INPUT = "-"
 
 
-def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: float | None = None) -> bool:
+def follow(
+    path: str,
+    options: CheckOptions,
+    verdict: Verdict,
+    *,
+    idle_timeout: float | None = None,
+    health: Sequence[AnyRule] | None = None,
+) -> bool:
     """Check the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
+
+    It is compared with the rules of *health* as well.
 
     Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
     """
     try:
         located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)[0]
-        checked = _CheckedStream(located, options, verdict)
+        checked = _CheckedStream(located, options, verdict, health)
         if path == STANDARD_INPUT or not _is_regular(located) or is_compressed(located):
             interrupted = _drain(located, checked)
         else:
@@ -105,7 +119,9 @@ def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bo
 class _CheckedStream:
     """The stream that is checked, and which of its findings were shown."""
 
-    def __init__(self, path: str, options: CheckOptions, verdict: Verdict) -> None:
+    def __init__(
+        self, path: str, options: CheckOptions, verdict: Verdict, health: Sequence[AnyRule] | None = None
+    ) -> None:
         self._path = path
         self._options = options
         self._verdict = verdict
@@ -114,6 +130,9 @@ class _CheckedStream:
         self._checker = open_checker(path, options)
         self._shown: set[tuple[str, int, int, str]] = set()
         self._said = ""
+        self._health = health
+        self._found: list[Finding] = []
+        self._begin_health()
 
     @property
     def ended(self) -> bool:
@@ -122,6 +141,8 @@ class _CheckedStream:
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits and show their findings."""
+        if self._live is not None:
+            self._look(self._live, data)
         if self._held is not None:
             self._held += data
             if b"\n" not in self._held:
@@ -135,6 +156,7 @@ class _CheckedStream:
         """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
         self._held = b""
         self._checker = open_checker(self._path, self._options)
+        self._begin_health()
         if change != "uncommitted-changed":
             sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
             self._shown.clear()
@@ -153,7 +175,17 @@ class _CheckedStream:
             self._checker.feed(self._held)
         report = self._checker.finish()
         self._show(report.findings)
-        self._verdict.file(report)
+        self._verdict.file(with_findings(report, self._found))
+
+    def _begin_health(self) -> None:
+        self._found = []
+        self._live = None if self._health is None else LiveHealth(self._path, self._health, self._options.choice)
+
+    def _look(self, live: LiveHealth, data: bytes) -> None:
+        """Show what health rules report about the lines that *data* commits."""
+        found = [finding_of(alert) for alert in live.feed(data)]
+        self._found += found
+        self._show(found)
 
     def _show(self, findings: list[Finding]) -> None:
         for finding in findings:

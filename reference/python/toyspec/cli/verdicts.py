@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from toyspec.checker import CheckOptions
     from toyspec.cli.formats import ReportFormat
+    from toyspec.cli.health_options import HealthCheck
     from toyspec.distributed.crews import Workers
     from toyspec.findings import FileReport, Severity
 
@@ -57,8 +58,15 @@ class Verdict:
         return exit_codes.FINDINGS if failed else exit_codes.OK
 
 
-def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, workers: int | Workers) -> None:
-    """Check everything below *paths*."""
+def check_paths(
+    paths: Sequence[str],
+    options: CheckOptions,
+    verdict: Verdict,
+    *,
+    workers: int | Workers,
+    health: HealthCheck | None = None,
+) -> None:
+    """Check everything below *paths*, and compare each run with the rules of *health*."""
     progress = Progress("checking")
     watch = progress.update if progress.active else None
     reports = iter_runs(paths, options=options, workers=workers, on_progress=watch)
@@ -70,6 +78,8 @@ def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *
         if isinstance(report, Skipped):
             verdict.output.skipped(report)
             continue
+        if health is not None:
+            report = health.added(report)  # noqa: PLW2901 - the report with more in it
         for finding in report.findings:
             verdict.output.finding(report.path, finding)
         verdict.file(report)

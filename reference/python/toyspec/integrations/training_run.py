@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from toyspec.errors import StreamRefusedError, ToyspecError
 from toyspec.format.canonical import members_of
+from toyspec.format.redaction import Redaction, without_secrets
 from toyspec.format.scalars import scalar
 from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
@@ -19,7 +20,6 @@ from toyspec.writing.devices import this_backend
 from toyspec.writing.event_arguments import ending_of
 from toyspec.writing.field_mapping import event_members
 from toyspec.writing.processes import TrainingProcess
-from toyspec.writing.redaction import Redaction, without_secrets
 from toyspec.writing.run_ids import run_id_from
 from toyspec.writing.run_starting import Ranks, start_run
 from toyspec.writing.settings import OnError

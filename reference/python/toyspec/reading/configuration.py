@@ -10,11 +10,18 @@
     files = ["rewards*.jsonl"]
     recognize = { keys = ["update", "reward"] }
     step = ["update"]
+
+    [[health]]                          # rules over a run while it trains; see schemas/meta/health.json
+    preset = "default"
+
+    [[alerts]]                          # what happens when one of them is broken
+    command = ["notify-send", "training"]
 """
 
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 FILE = "toyspec.toml"
 _PROJECT_FILE = "pyproject.toml"
 _TABLE = b"[tool.toyspec"
-_KEYS = ("roots", "profiles", "ignore", "dialects")
+_KEYS = ("roots", "profiles", "ignore", "dialects", "health", "alerts")
 
 
 class ConfigurationError(ToyspecError):
@@ -52,6 +59,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Names of rules that are not reported."""
     dialects: tuple[Any, ...] = ()
     """The user's own ``Dialect`` objects."""
+    health: tuple[dict[str, Any], ...] = ()
+    """Tables of health rules, as they are in the file; see ``toyspec.health.rules``."""
+    alerts: tuple[dict[str, Any], ...] = ()
+    """Tables of what happens on an alert, as they are in the file; see ``toyspec.health.actions``."""
 
 
 def find_configuration(directory: str = ".") -> Configuration:
@@ -100,7 +111,49 @@ def _configuration(path: str, data: bytes) -> Configuration:
         profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _texts(path, document, "profiles")),
         ignore=tuple(_texts(path, document, "ignore")),
         dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
+        health=_tables(path, document, "health"),
+        alerts=_tables(path, document, "alerts"),
     )
+
+
+def place_in_settings(path: str, array: str, at: int, key: str) -> str:
+    """Return where the table *at* of ``[[array]]`` has *key*, as "line 7, [[health]] key beyond".
+
+    *key* "" is the table as a whole. A line that cannot be found is left out.
+    """
+    name = f"[[{array}]]" + (f" key {key}" if key else "")
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return name
+    header = re.compile(rf"\s*\[\[\s*(tool\s*\.\s*toyspec\s*\.\s*)?[\"']?{array}[\"']?\s*\]\]")
+    begin = next(
+        (n for n, line in enumerate(lines, 1) if header.match(line) and _tables_in(lines[:n], array) == at + 1), 0
+    )
+    if not begin:
+        return name
+    member = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
+    found = (n for n in range(begin + 1, len(lines) + 1) if key and member.match(lines[n - 1]))
+    return f"line {next((n for n in found if _tables_in(lines[: n - 1], array) == at + 1), begin)}, {name}"
+
+
+def _tables_in(lines: list[str], array: str) -> int | None:
+    """Return how many tables ``[[array]]`` *lines* have; None where they end within a text, and so are no TOML."""
+    import tomllib
+
+    try:
+        document = tomllib.loads("\n".join(lines))
+    except tomllib.TOMLDecodeError:
+        return None
+    return len(document.get("tool", {}).get("toyspec", {}).get(array) or document.get(array) or [])
+
+
+def _tables(path: str, document: dict[str, Any], key: str) -> tuple[dict[str, Any], ...]:
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ConfigurationError(path, f"{key} must be tables: begin each with [[{key}]]")
+    return tuple(found)
 
 
 def _root(path: str, root: str) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from toyspec.format.redaction import text_without_secrets
 from toyspec.system_calls import cause_of, say
 from toyspec.writing.console import ConsoleLog
 from toyspec.writing.environment import git_head, git_revision, uncommitted_changes
-from toyspec.writing.redaction import text_without_secrets
 from toyspec.writing.system_metrics import SystemMetrics
 
 if TYPE_CHECKING:

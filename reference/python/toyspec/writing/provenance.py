@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from toyspec.format.redaction import command_line_without_secrets
 from toyspec.version import __version__
-from toyspec.writing.redaction import command_line_without_secrets
 
 # Module and distribution. Only these are asked for: a list of all that is installed says little, and takes long.
 _DISTRIBUTIONS: Final = {

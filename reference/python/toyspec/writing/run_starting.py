@@ -12,6 +12,7 @@ from msgspec import UNSET
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.redaction import Redaction
 from toyspec.format.run_files import rank_file, rank_of
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
 from toyspec.writing import open_runs, opening
@@ -19,7 +20,6 @@ from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.writing.evidence import Evidence, GitQuestion
 from toyspec.writing.processes import TrainingProcess, shared_run_id, this_process
 from toyspec.writing.provenance import package_versions
-from toyspec.writing.redaction import Redaction
 from toyspec.writing.run_ids import (
     DEFAULT_NAME,
     DEFAULT_TEMPLATE,

@@ -41,7 +41,8 @@ class SarifFormat:
         """Write one result."""
         result = {
             "ruleId": finding.rule,
-            "ruleIndex": ORDER[finding.rule],
+            # The rules of a project are not those that the driver lists.
+            **({"ruleIndex": ORDER[finding.rule]} if finding.rule in ORDER else {}),
             "level": _level(finding.severity),
             "message": {"text": f"{printable(finding.message)}; {printable(finding.help)}"},
             "locations": [{"physicalLocation": _location(paths.place(path, finding), finding)}],

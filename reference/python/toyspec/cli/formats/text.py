@@ -10,7 +10,7 @@ from toyspec.cli.formats.tally import Tally, counted
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable, printable_bytes
 from toyspec.generated.limits import EXCERPT_BYTES
-from toyspec.generated.rules import STREAM_MISSING
+from toyspec.generated.rules import ORDER, STREAM_MISSING
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
@@ -107,7 +107,8 @@ class TextFormat:
         self._terminal.line(f"{_INDENT}{' ' * len(str(line))} {bar} {' ' * width(before)}{caret}")
 
     def _help(self, finding: Finding) -> None:
-        text = f"{_INDENT}help: {printable(finding.help)}; `toyspec explain {finding.rule}`"
+        more = f"; `toyspec explain {finding.rule}`" if finding.rule in ORDER else ""
+        text = f"{_INDENT}help: {printable(finding.help)}{more}"
         for line in self._lines(text, _INDENT + " " * len("help: ")):
             self._terminal.line(line)
 

@@ -1,0 +1,1 @@
+"""Rules over a run while it trains: what they say, and what happens then."""

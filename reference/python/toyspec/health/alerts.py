@@ -1,0 +1,68 @@
+"""What a health rule reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from toyspec.health.rules import LEVELS, Level
+
+if TYPE_CHECKING:
+    from toyspec.health.rules import HealthRule
+
+
+class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """The begin or the end of one incident: a rule that a metric, a process or the run breaks."""
+
+    rule: str
+    """Name of the rule."""
+    level: Level
+    """How serious it is; the end of an incident is an info."""
+    text: str
+    """What happened, with the numbers; names from the log are in it as they are."""
+    event: Literal["begun", "recovered"] = "begun"
+    metric: str | None = None
+    """Name of the metric concerned."""
+    value: float | None = None
+    """Its value; None where it was not finite."""
+    threshold: float | None = None
+    """The bound that the value was compared with."""
+    step: int | float | None = None
+    """Step at which it happened; None in a log without steps."""
+    time: float | None = None
+    """Seconds, as the record has them."""
+    rank: int | None = None
+    """Number of the process concerned, from 0; None for a run of one process."""
+    line: int | None = None
+    """Line of the record, counted from 1; None where no record says it, as for a stall that goes on."""
+    offset: int | None = None
+    """Byte offset of that line."""
+    stop: bool = False
+    """Whether the rule asks the training to stop."""
+
+    def is_at_least(self, level: Level) -> bool:
+        """Return whether this is as serious as *level*, or more."""
+        return LEVELS.index(self.level) >= LEVELS.index(level)
+
+    @property
+    def event_members(self) -> dict[str, Any]:
+        """The members of an ``alert`` event that says the same; without ``t``."""
+        named = {"metric": self.metric, "threshold": self.threshold, "rank": self.rank}
+        members: dict[str, Any] = {"rule": self.rule, "level": self.level, "text": self.text}
+        members |= {key: value for key, value in named.items() if value is not None}
+        if self.metric is not None:
+            members["value"] = self.value
+        if type(self.step) is int and self.step >= 0:
+            members["step"] = self.step
+        return members
+
+
+def begun(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
+    """Return the begin of an incident of *rule*."""
+    return HealthAlert(rule=rule.name, level=rule.level, text=text, stop=rule.on == "stop", **members)
+
+
+def recovered(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
+    """Return the end of an incident of *rule*."""
+    return HealthAlert(rule=rule.name, level="info", text=f"recovered: {text}", event="recovered", **members)

@@ -1,0 +1,120 @@
+"""Compares a whole log with health rules."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from typing import TYPE_CHECKING, Any
+
+from toyspec.format.json_numbers import number
+from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.run_files import rank_of
+from toyspec.health.alerts import HealthAlert
+from toyspec.health.evaluator import HealthEvaluator
+from toyspec.health.rules import LEVELS, rules_of
+from toyspec.places.addresses import is_address, public
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.reader import read
+from toyspec.reading.stream_files import locate_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toyspec.health.rules import AnyRule
+    from toyspec.reading.configuration import Configuration
+    from toyspec.reading.records import Record
+
+
+def check_health(
+    run: str | os.PathLike[str],
+    health: str | Sequence[Mapping[str, Any]] | Configuration = "default",
+    *,
+    dialect: DialectChoice | str | None = "auto",
+) -> list[HealthAlert]:
+    """Return what health rules report about *run*, a run directory or a stream of any profile or dialect, in order.
+
+    *health* is a preset, ``"default"``, ``"rl"`` or ``"strict"``, or a list of rules as ``[[health]]`` has them. Each
+    incident is there once, and its end as an alert with the event ``"recovered"``. An alert that the log itself has,
+    of a rule with another name, is there too. The streams of other ranks beside ``events.jsonl`` are compared with it.
+
+    Unreadable lines are passed over. Raises ValueError for a wrong rule, StreamMissingError, StreamUnreadableError and
+    UnknownFormatError.
+    """
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
+    return [alert for _, alert in alerts_of(path, rules_of(health), choice)]
+
+
+def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Iterator[tuple[str, HealthAlert]]:
+    """Yield the alerts of the stream at *path*, each with the path of its stream: that, or the one of a rank beside it.
+
+    Raises as ``check_health`` does.
+    """
+    streams = {0: path, **_ranks_beside(path)}
+    evaluator = HealthEvaluator(rules, several=len(streams) > 1)
+    names = frozenset(rule.name for rule in rules)
+    for rank, record in _records(streams, choice):
+        for alert in evaluator.take(record, rank=rank):
+            yield streams[rank if alert.rank is None else alert.rank], alert
+        if record.kind == "alert" and record.profile == "toy/v1":
+            recorded = recorded_alert(record, rank if len(streams) > 1 else None)
+            if recorded is not None and recorded.rule not in names:
+                yield streams[rank], recorded
+
+
+def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | None:
+    """Return the alert that an ``alert`` event has; None where the event is not valid."""
+    value = record.value
+    rule, level, text = value.get("rule"), value.get("level"), value.get("text")
+    if not isinstance(rule, str) or level not in LEVELS or not isinstance(text, str):
+        return None
+    metric = value.get("metric")
+    return HealthAlert(
+        rule=rule,
+        level=level,
+        text=text,
+        event="recovered" if level == "info" and text.startswith("recovered: ") else "begun",
+        metric=metric if isinstance(metric, str) else None,
+        value=number(value.get("value")),
+        threshold=number(value.get("threshold")),
+        step=record.step,
+        time=record.time,
+        rank=value.get("rank") if type(value.get("rank")) is int else rank,
+        line=record.line,
+        offset=record.offset,
+    )
+
+
+def _ranks_beside(path: str) -> dict[int, str]:
+    directory, name = os.path.split(path)
+    if name != EVENTS_FILE or is_address(path):
+        return {}
+    try:
+        found = {rank: os.path.join(directory, each) for each in os.listdir(directory) if (rank := rank_of(each))}
+    except OSError:
+        return {}
+    return dict(sorted(found.items()))
+
+
+def _records(streams: Mapping[int, str], choice: DialectChoice) -> Iterator[tuple[int, Record]]:
+    """Yield the records of all *streams*, each with its rank: those of several in the order of their times."""
+    if len(streams) == 1:
+        with read(streams[0], mode="salvage", dialect=choice) as reading:
+            yield from ((0, record) for record in reading)
+        return
+    readings = {rank: read(path, mode="salvage", dialect=choice) for rank, path in streams.items()}
+    try:
+        each = [_timed(rank, reading) for rank, reading in readings.items()]
+        for _, rank, record in heapq.merge(*each, key=lambda item: item[:2]):
+            yield rank, record
+    finally:
+        for reading in readings.values():
+            reading.close()
+
+
+def _timed(rank: int, records: Iterable[Record]) -> Iterator[tuple[float, int, Record]]:
+    last = 0.0
+    for record in records:
+        # Times of a resumption may start again; the order within a stream stays.
+        last = max(last, record.time or 0.0)
+        yield last, rank, record

@@ -1,0 +1,285 @@
+"""Health rules as data: those of a project in ``toyspec.toml``, and the presets in ``schemas/health/``.
+
+``schemas/meta/health.json`` says what the members of a rule mean.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+
+import msgspec
+
+from toyspec.escaping import printable, shortened
+from toyspec.generated.runs import LOSS_NAMES
+from toyspec.health.presets import PRESETS
+from toyspec.reading.configuration import ConfigurationError, place_in_settings
+from toyspec.resources import read_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from toyspec.reading.configuration import Configuration
+
+Level = Literal["info", "warning", "error"]
+"""How serious an alert is."""
+
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+"""From the least serious one."""
+
+ALL_LOSSES: Final = "@loss"
+"""Stands for every loss in the metrics of a rule."""
+
+PACE: Final = "@pace"
+"""Stands for the seconds that a step takes, by the times of records."""
+
+_NAME = "^[a-z0-9]+(-[a-z0-9]+)*$"
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Many = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+
+
+class HealthRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
+    """What all rules have; the meta-schema says what the members mean."""
+
+    name: Annotated[str, msgspec.Meta(pattern=_NAME, max_length=64)]
+    level: Level = "warning"
+    on: Literal["alert", "stop"] = "alert"
+    after_step: Annotated[int, msgspec.Meta(ge=0)] = 0
+    description: str = ""
+
+
+class MetricRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
+    """A rule about each metric with a name."""
+
+    metric: tuple[str, ...] = (ALL_LOSSES,)
+    except_: tuple[str, ...] = msgspec.field(name="except", default=())
+    phase: Literal["train", "eval", "decode", "serve"] | None = None
+
+    def covers(self, name: str, phase: str) -> bool:
+        """Return whether the rule is about the metric *name* of *phase*."""
+        if self.phase not in (None, phase):
+            return False
+        return is_among(name, self.metric) and not is_among(name, self.except_)
+
+
+class NonfiniteRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="nonfinite"):
+    """NaN or an infinity, *values* times in a row."""
+
+    values: Many = 1
+
+
+class SpikeRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="spike"):
+    """A value far from the running median, in running interquartile ranges, *values* times in a row."""
+
+    beyond: Positive = 8.0
+    share: NotNegative = 0.2
+    least: NotNegative = 0.0
+    direction: Literal["up", "down", "both"] = "up"
+    values: Many = 1
+
+
+class BoundRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="bound"):
+    """A value above or below a number, *values* times in a row."""
+
+    above: float | None = None
+    below: float | None = None
+    values: Many = 1
+
+
+class PlateauRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="plateau"):
+    """No better median for *steps* steps, and for the *share* of all steps."""
+
+    goal: Literal["min", "max"] = "min"
+    by: Positive = 0.005
+    steps: Many = 500
+    share: Share = 0.5
+
+
+class SlowerRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="slower"):
+    """The median of the last values is worse than the one before them by the share *by*."""
+
+    metric: tuple[str, ...] = (PACE,)
+    goal: Literal["min", "max"] = "min"
+    by: Share = 0.2
+
+
+class StallRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="stall"):
+    """No step for *times* the median interval, and for *seconds*."""
+
+    level: Level = "error"
+    times: Positive = 20.0
+    seconds: Positive = 300.0
+
+
+class RankBehindRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="rank-behind"):
+    """A process whose steps take longer than those of the others by the share *by*, or that is *steps* behind."""
+
+    by: Positive = 0.12
+    steps: Many = 1000
+    metric: tuple[str, ...] = ("compute_us", "wall_us", PACE)
+
+
+class DiskRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="disk"):
+    """Little room on the disk: less than *free_bytes*, or full in *hours*; or a log that grows too fast."""
+
+    level: Level = "error"
+    free_bytes: NotNegative = 1e9
+    hours: NotNegative = 1.0
+    bytes_per_hour: Positive | None = None
+
+
+AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule | DiskRule
+_TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
+
+
+class HealthRuleError(ValueError):
+    """A rule is wrong: *key* is the member that is, or "" for the rule as a whole."""
+
+    def __init__(self, key: str, fact: str) -> None:
+        super().__init__(fact)
+        self.key = key
+
+
+@cache
+def preset_rules(preset: str) -> tuple[AnyRule, ...]:
+    """Return the rules of a preset that toyspec ships; raise ValueError for another name."""
+    if preset not in PRESETS:
+        hint = _meant(preset, PRESETS)
+        raise ValueError(f"unknown preset of health rules '{shortened(preset)}'{hint}")
+    document = msgspec.json.decode(read_resource("schemas", "health", f"{preset}.json"))
+    return tuple(rule_of(each) for each in document["rules"])
+
+
+def rules_by(configuration: Configuration, preset: str | None = None) -> tuple[AnyRule, ...]:
+    """Return the rules of a project: those of *preset*, else what its settings say, else those of ``default``.
+
+    Raise ConfigurationError, which names file, line and key, for a wrong rule, and ValueError for an unknown preset.
+    """
+    if preset is not None:
+        return preset_rules(preset)
+    if not configuration.health:
+        return preset_rules("default")
+    rules: dict[str, AnyRule] = {}
+    for at, table in enumerate(configuration.health):
+        try:
+            _add(rules, table)
+        except HealthRuleError as error:
+            assert configuration.path is not None, "rules are from a file"
+            place = place_in_settings(configuration.path, "health", at, error.key)
+            raise ConfigurationError(configuration.path, f"{place}: {error}") from None
+    return tuple(rules.values())
+
+
+def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple[AnyRule, ...]:
+    """Return the rules that a program asks for: a preset by name, rules as mappings, or those of the settings.
+
+    Raise ValueError for a wrong one.
+    """
+    if isinstance(health, str):
+        return preset_rules(health)
+    if isinstance(health, list | tuple):
+        rules: dict[str, AnyRule] = {}
+        for table in health:
+            try:
+                _add(rules, table)
+            except HealthRuleError as error:
+                raise ValueError(f"health rule '{shortened(str(table.get('name', '')))}': {error}") from None
+        return tuple(rules.values())
+    from toyspec.reading.configuration import Configuration
+
+    if not isinstance(health, Configuration):
+        raise TypeError(f"health is {shortened(repr(health))}; pass the name of a preset, or a list of rules")
+    return rules_by(health)
+
+
+def _add(rules: dict[str, AnyRule], table: Mapping[str, Any]) -> None:
+    """Add the rule in *table*, the rules of the preset that it names, or leave out the rule that it turns off."""
+    if "preset" in table:
+        _only(table, ("preset",), "a table with preset has nothing else; put rules into tables of their own")
+        if not isinstance(table["preset"], str):
+            raise HealthRuleError("preset", f"preset must be one of {', '.join(PRESETS)}")
+        try:
+            rules.update((rule.name, rule) for rule in preset_rules(table["preset"]))
+        except ValueError as error:
+            raise HealthRuleError("preset", str(error)) from None
+        return
+    if table.get("off") is True:
+        _only(table, ("name", "off"), "a rule that is off has only a name")
+        name = str(table.get("name", ""))
+        if name not in rules:
+            known = ", ".join(rules) or "none; put the preset before it"
+            raise HealthRuleError("name", f"no rule '{shortened(name)}' to turn off; rules before it: {known}")
+        del rules[name]
+        return
+    known_rule = rules.get(str(table.get("name")))
+    # A rule of a preset can be changed in a few members.
+    known_members = {} if known_rule is None or "type" in table else msgspec.to_builtins(known_rule)
+    rule = rule_of({**known_members, **table})
+    rules[rule.name] = rule
+
+
+def _only(table: Mapping[str, Any], keys: tuple[str, ...], fact: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise HealthRuleError(key, fact)
+
+
+def rule_of(table: Mapping[str, Any]) -> AnyRule:
+    """Return the rule in *table*; raise HealthRuleError, which names the key, for a wrong one."""
+    kind = table.get("type")
+    if kind is None:
+        raise HealthRuleError("", f"a rule needs a type: {', '.join(map(str, _TYPES))}; or name a preset")
+    if kind not in _TYPES:
+        raise HealthRuleError("type", f"unknown type '{shortened(str(kind))}'{_meant(str(kind), map(str, _TYPES))}")
+    if "name" not in table:
+        raise HealthRuleError("", 'a rule needs a name, for example name = "loss-spike"')
+    known = {field.encode_name for field in msgspec.structs.fields(_TYPES[kind])} | {"type"}
+    for key in table:
+        if key not in known:
+            raise HealthRuleError(
+                str(key), f"a rule of type {kind} has no key '{shortened(str(key))}'{_meant(key, known)}"
+            )
+    given = dict(table)
+    for key in ("metric", "except"):
+        if isinstance(given.get(key), str):
+            given[key] = [given[key]]
+    try:
+        rule: AnyRule = msgspec.convert(given, AnyRule)
+    except msgspec.ValidationError as error:
+        fact, _, path = str(error).partition(" - at `$.")
+        key = re.split(r"[`\[.]", path)[0] if path else ""
+        raise HealthRuleError(key, f"{key}: {fact}" if key else fact) from None
+    if isinstance(rule, BoundRule) and (rule.above is None) == (rule.below is None):
+        raise HealthRuleError("", "a rule of type bound needs above or below, and not both")
+    return rule
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    # Imported here: start-up time counts.
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(printable(name) for name in names)}"
+
+
+@cache
+def _matcher(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.lower().split("*"))), re.DOTALL)
+
+
+def is_among(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether the metric *name* is one of *patterns*: names in any case, in which ``*`` is any text.
+
+    ``@loss`` is the training loss by the names in ``schemas/runs.json``, and every name that ends in ``loss``.
+    """
+    for pattern in patterns:
+        if pattern == ALL_LOSSES:
+            if name in LOSS_NAMES or re.search(r"(?i)(^|[^a-z])loss$", name):
+                return True
+        elif _matcher(pattern).fullmatch(name.lower()):
+            return True
+    return False
