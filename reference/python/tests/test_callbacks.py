@@ -162,3 +162,52 @@ def test_an_exception_in_fit_is_the_end_of_the_run(
         fail(logger, error)
     last = events(tmp_path)[-1]
     assert (reason, f"{type(error).__name__}: {error}") == (last["reason"], last["error"])
+
+
+def test_training_of_hugging_face_obeys_health_rules_when_asked(hugging_face: Any, tmp_path: Path) -> None:
+    """With obey_health the Trainer is told to stop where a rule asks for it, and without it is not."""
+    for obeys in (True, False):
+        rules = [{"name": "nan", "type": "nonfinite", "on": "stop"}]
+        callback = hugging_face.ToyspecCallback(
+            tmp_path / str(obeys), system_seconds=0.0, health=rules, obey_health=obeys
+        )
+        trainer = Trainer(callback)
+        trainer.tell("on_train_begin")
+        control = SimpleNamespace(should_training_stop=False)
+        for step, loss in ((1, 1.0), (2, float("nan"))):
+            assert not control.should_training_stop
+            trainer.state.global_step = step
+            trainer.tell("on_log", logs={"loss": loss})
+            callback.on_step_end(trainer.args, trainer.state, control)
+        assert obeys == control.should_training_stop
+        trainer.tell("on_train_end")
+        callback.close()
+        assert ("aborted" if obeys else "completed") == events(tmp_path / str(obeys))[-1]["reason"]
+
+
+def test_one_process_of_several_does_not_stop_alone(
+    hugging_face: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Processes that train together would wait for the one that stopped, so that none does, which is said."""
+    callback = hugging_face.ToyspecCallback(tmp_path, system_seconds=0.0, obey_health=True, health="default")
+    trainer = Trainer(callback)
+    trainer.args.world_size = 2
+    trainer.tell("on_train_begin")
+    trainer.tell("on_log", logs={"loss": float("nan")})
+    control = SimpleNamespace(should_training_stop=False)
+    callback.on_step_end(trainer.args, trainer.state, control)
+    assert not control.should_training_stop
+    assert "obey_health stops a training of one process only" in capsys.readouterr().err
+    callback.close()
+
+
+def test_training_of_lightning_obeys_health_rules(lightning: Any, tmp_path: Path) -> None:
+    """Lightning's Trainer is told to stop by its own flag."""
+    logger = lightning.ToyspecLogger(tmp_path, system_seconds=0.0, obey_health=True, health="default")
+    trainer = type("Trainer", (), {"should_stop": False, "ckpt_path": None, "interrupted": False})()
+    logger.log_graph(SimpleNamespace(_trainer=trainer))
+    logger.log_metrics({"loss": 1.0}, step=0)
+    assert not trainer.should_stop
+    logger.log_metrics({"loss": float("nan")}, step=1)
+    assert trainer.should_stop
+    logger.run.end()

@@ -86,6 +86,7 @@ INTERNAL = {
     "toyspec.cli.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.convert.imported_bundles.TargetError": "is an OSError of the directory of an import",
+    "toyspec.health.actions.DeliveryError": "is reported on standard error",
     "toyspec.health.rules.HealthRuleError": "is a ValueError; becomes a ConfigurationError with its place in the file",
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
     "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",

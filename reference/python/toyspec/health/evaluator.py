@@ -32,10 +32,11 @@ _RANK_VALUES = 51
 _LEAST_RANK_VALUES = 30
 _RANKS_EVERY = 10
 _PAUSES = 2.0
+_PACE_SECONDS = 1.0
 _DISK_SPAN_SECONDS = 1800.0
 _LEAST_DISK_SPAN_SECONDS = 300.0
-# What is written beside the training says nothing of its progress.
-_NO_PROGRESS = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
+NO_PROGRESS: Final = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
+"""Kinds of records that are written beside the training, and say nothing of its progress."""
 
 
 class _Process:
@@ -47,6 +48,8 @@ class _Process:
         self.last_step: float | None = None
         self.last_step_time: float | None = None
         self.last_time: float | None = None
+        self.pace_step: float = 0
+        self.pace_time: float | None = None
         self.intervals: deque[float] = deque(maxlen=_INTERVALS)
         self.durations: dict[str, deque[float]] = {}
         self.interval: float | None = None
@@ -101,6 +104,11 @@ class HealthEvaluator:
         self._slow: dict[str, set[int]] = {}
         self._free: deque[tuple[float, float, float]] = deque()
 
+    @property
+    def usual_phase(self) -> str:
+        """The phase of a record without one, in the first process."""
+        return self._process(0).phase
+
     def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
         """Take in a record of any log."""
         process = self._process(rank)
@@ -124,7 +132,7 @@ class HealthEvaluator:
                 time=time,
                 phase=record.phase or process.phase,
                 rank=rank,
-                is_progress=kind not in _NO_PROGRESS,
+                is_progress=kind not in NO_PROGRESS,
                 null_is_value=record.profile is not None,
             )
         if not found:
@@ -225,7 +233,7 @@ class HealthEvaluator:
         for series_of in process.series.values():
             for series in series_of.values():
                 series.rewind(step)
-        process.last_time = process.last_step_time = None
+        process.last_time = process.last_step_time = process.pace_time = None
         process.last_step = step
 
     def _process(self, rank: int) -> _Process:
@@ -258,10 +266,16 @@ class HealthEvaluator:
             return
         process.keep_interval(time - since)
         if self._has_pace and phase == process.phase:
-            pace = (time - since) / (step - before)
-            if self._behind:
-                process.keep_duration(PACE, pace)
-            self._take_pace(process, pace, step, found)
+            if process.pace_time is None:
+                process.pace_time, process.pace_step = since, before
+            passed = time - process.pace_time
+            # A step of microseconds takes as long as the system likes; what many of them take says more.
+            if passed >= _PACE_SECONDS:
+                pace = passed / (step - process.pace_step)
+                process.pace_time, process.pace_step = time, step
+                if self._behind:
+                    process.keep_duration(PACE, pace)
+                self._take_pace(process, pace, step, found)
 
     def _take_pace(self, process: _Process, pace: float, step: float, found: list[HealthAlert]) -> None:
         series_of = process.series_of("")

@@ -147,7 +147,7 @@ class HealthRuleError(ValueError):
 def preset_rules(preset: str) -> tuple[AnyRule, ...]:
     """Return the rules of a preset that toyspec ships; raise ValueError for another name."""
     if preset not in PRESETS:
-        hint = _meant(preset, PRESETS)
+        hint = meant(preset, PRESETS)
         raise ValueError(f"unknown preset of health rules '{shortened(preset)}'{hint}")
     document = msgspec.json.decode(read_resource("schemas", "health", f"{preset}.json"))
     return tuple(rule_of(each) for each in document["rules"])
@@ -233,14 +233,14 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
     if kind is None:
         raise HealthRuleError("", f"a rule needs a type: {', '.join(map(str, _TYPES))}; or name a preset")
     if kind not in _TYPES:
-        raise HealthRuleError("type", f"unknown type '{shortened(str(kind))}'{_meant(str(kind), map(str, _TYPES))}")
+        raise HealthRuleError("type", f"unknown type '{shortened(str(kind))}'{meant(str(kind), map(str, _TYPES))}")
     if "name" not in table:
         raise HealthRuleError("", 'a rule needs a name, for example name = "loss-spike"')
     known = {field.encode_name for field in msgspec.structs.fields(_TYPES[kind])} | {"type"}
     for key in table:
         if key not in known:
             raise HealthRuleError(
-                str(key), f"a rule of type {kind} has no key '{shortened(str(key))}'{_meant(key, known)}"
+                str(key), f"a rule of type {kind} has no key '{shortened(str(key))}'{meant(key, known)}"
             )
     given = dict(table)
     for key in ("metric", "except"):
@@ -249,15 +249,21 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
     try:
         rule: AnyRule = msgspec.convert(given, AnyRule)
     except msgspec.ValidationError as error:
-        fact, _, path = str(error).partition(" - at `$.")
-        key = re.split(r"[`\[.]", path)[0] if path else ""
-        raise HealthRuleError(key, f"{key}: {fact}" if key else fact) from None
+        raise misplaced(error) from None
     if isinstance(rule, BoundRule) and (rule.above is None) == (rule.below is None):
         raise HealthRuleError("", "a rule of type bound needs above or below, and not both")
     return rule
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def misplaced(error: msgspec.ValidationError) -> HealthRuleError:
+    """Return *error* with the key that it is about."""
+    fact, _, path = str(error).partition(" - at `$.")
+    key = re.split(r"[`\[.]", path)[0] if path else ""
+    return HealthRuleError(key, f"{key}: {fact}" if key else fact)
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return what ends a sentence on an unknown *word*: the one of *known* that is near, else all of them."""
     # Imported here: start-up time counts.
     from difflib import get_close_matches
 

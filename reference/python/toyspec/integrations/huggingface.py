@@ -78,6 +78,12 @@ class ToyspecCallback(TrainerCallback, ExportableState):
             totals = {f"train/{name.removeprefix('train_')}": value for name, value in numbers.items()}
             self.run.log(totals, step=state.global_step, epoch=epoch)
 
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop the training where it is to obey its health rules and one of them asks for that."""
+        del args, state, kwargs
+        if self.run.should_stop:
+            control.should_training_stop = True
+
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Mapping[str, Any], **kwargs: Any) -> None:
         """Write the metrics of a prediction."""
         del args, control, kwargs

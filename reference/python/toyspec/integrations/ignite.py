@@ -53,6 +53,8 @@ class OutputHandler(BaseOutputHandler):
         values = self._setup_output_metrics_state_attrs(engine, key_tuple=False)
         step = self.global_step_transform(engine, event_name)
         logger.run.log(values, step=int(step), epoch=engine.state.epoch)
+        if logger.run.should_stop:
+            engine.terminate()
 
 
 class OptimizerParamsHandler(BaseOptimizerParamsHandler):

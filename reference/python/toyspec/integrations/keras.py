@@ -41,6 +41,7 @@ class ToyspecCallback(keras.callbacks.Callback):
         if self._every and not (batch + 1) % self._every:
             values = {f"batch/{name}": value for name, value in (logs or {}).items()}
             self.run.log(values, step=self._step(), epoch=self._epoch)
+            self._obey()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Write the values of the epoch, those of the validation by ``val/``."""
@@ -49,6 +50,7 @@ class ToyspecCallback(keras.callbacks.Callback):
         if learning_rate is not None:
             values.setdefault("lr", learning_rate)
         self.run.log(values, step=self._step(), epoch=epoch + 1)
+        self._obey()
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Leave the run open; it ends with the program, or when another one begins."""
@@ -58,6 +60,10 @@ class ToyspecCallback(keras.callbacks.Callback):
     def close(self) -> None:
         """End the run."""
         self.run.end()
+
+    def _obey(self) -> None:
+        if self.run.should_stop:
+            self.model.stop_training = True
 
     def _step(self) -> int:
         """Return the number of batches that the optimizer has taken."""

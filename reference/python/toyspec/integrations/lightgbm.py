@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lightgbm.callback import EarlyStopException
+
 from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ def toyspec_callback(root: str = "runs", **options: Any) -> Callable[[Any], None
         run.log(values, step=environment.iteration + 1)
         if environment.iteration + 1 == environment.end_iteration:
             run.end()
+        elif run.should_stop:
+            run.end()
+            raise EarlyStopException(environment.iteration, environment.evaluation_result_list or [])
 
     # LightGBM sorts callbacks by it: after those that record, before the one that stops.
     vars(log_round)["order"] = 25

@@ -80,6 +80,8 @@ class ToyspecLogger(Logger):
                 max(0, step - 1) if self._start.resumed_step is None else self._start.resumed_step
             )
         self.run.log(values, step=step, epoch=None if epoch is None else float(epoch))
+        if trainer is not None and self.run.should_stop:
+            trainer.should_stop = True
 
     @property
     def experiment(self) -> TrainingRun:

@@ -19,7 +19,7 @@ from toyspec.system_calls import cause_of, say
 from toyspec.writing.devices import this_backend
 from toyspec.writing.event_arguments import ending_of
 from toyspec.writing.field_mapping import event_members
-from toyspec.writing.processes import TrainingProcess
+from toyspec.writing.processes import TrainingProcess, this_process
 from toyspec.writing.run_ids import run_id_from
 from toyspec.writing.run_starting import Ranks, start_run
 from toyspec.writing.settings import OnError
@@ -57,6 +57,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a failing disk does: ``"disable"`` never stops the training, ``"raise"`` raises OSError."""
     mirrors: tuple[Mirror, ...] | list[Mirror] = ()
     """Other trackers that get the run as well, for example ``[toyspec.Mirror(to="wandb")]``."""
+    health: bool | str | tuple[dict[str, Any], ...] | list[dict[str, Any]] = False
+    """Health rules that the run is compared with, as ``toyspec.start_run`` takes them, for example ``"default"``."""
+    obey_health: bool = False
+    """Whether the training stops where a rule with ``on="stop"`` is broken; only that of a single process does."""
 
 
 class Start(msgspec.Struct, kw_only=True):
@@ -96,6 +100,7 @@ class TrainingRun:
         self._system: SystemMetrics | None = None
         self._last_step: int | None = None
         self._process = os.getpid()
+        self._is_alone = True
 
     @property
     def is_logging(self) -> bool:
@@ -106,6 +111,19 @@ class TrainingRun:
     def run_id(self) -> str | None:
         """Id of the run; None before the start."""
         return None if self.writer is None else self.writer.run_id
+
+    @property
+    def should_stop(self) -> bool:
+        """True where the training is to obey its health rules, and one of them asks it to stop.
+
+        Processes that train together must stop together, of which the first alone knows: there it stays False.
+        """
+        if not self.options.obey_health or self.writer is None or not self.is_logging:
+            return False
+        if not self._is_alone:
+            _say_once("obey_health stops a training of one process only; ask run.should_stop and send it to the others")
+            return False
+        return self.writer.should_stop
 
     def start(self, start: Start) -> None:
         """Start the run, or go on with it from the step of the checkpoint; where none is written, do nothing.
@@ -273,6 +291,7 @@ class TrainingRun:
 
     def _opened(self, start: Start) -> RunWriter:
         options = self.options
+        self._is_alone = (start.process or this_process()).size <= 1
         run_id = self._run_id(start)
         resumes = start.resumed_step is not None and run_id is not None
         config = self._config(start)
@@ -296,6 +315,7 @@ class TrainingRun:
             on_error=options.on_error,
             mirrors=options.mirrors,
             process=start.process,
+            health=options.health or options.obey_health,
         )
 
     def _run_id(self, start: Start) -> str | None:
@@ -311,6 +331,14 @@ class TrainingRun:
 
 
 _lasting: TrainingRun | None = None
+_said: set[str] = set()
+
+
+def _say_once(text: str) -> None:
+    """Write a line to standard error, once in a process."""
+    if text not in _said:
+        _said.add(text)
+        say(text)
 
 
 def _end_lasting(other: TrainingRun) -> None:

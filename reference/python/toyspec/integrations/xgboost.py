@@ -32,7 +32,7 @@ class ToyspecCallback(TrainingCallback):
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Mapping[str, Mapping[str, list[Any]]]) -> bool:
-        """Write the newest value of each evaluation; never stop the training."""
+        """Write the newest value of each evaluation; return whether a health rule that is obeyed ends the training."""
         del model
         values = {
             f"{data}/{metric}": history[-1][0] if isinstance(history[-1], tuple) else history[-1]
@@ -41,7 +41,7 @@ class ToyspecCallback(TrainingCallback):
             if history
         }
         self.run.log(values, step=self._done + epoch + 1)
-        return False
+        return self.run.should_stop
 
     def after_training(self, model: Any) -> Any:
         """End the run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from msgspec import UNSET
 
@@ -29,16 +29,18 @@ from toyspec.writing.run_ids import (
     run_id_from,
 )
 from toyspec.writing.run_writer import RunWriter
+from toyspec.writing.settings import Exist
 from toyspec.writing.synced import synced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from toyspec.generated.toy_v1 import Backend, Dataset, Git, Model, Parent
     from toyspec.writing.append_file import Durability
     from toyspec.writing.companions import Companion
     from toyspec.writing.event_arguments import Phase
-    from toyspec.writing.settings import Exist, OnError, Sealing
+    from toyspec.writing.run_health import RunHealth
+    from toyspec.writing.settings import OnError, Sealing
     from toyspec.writing.synced import Sync
 
 Ranks = Literal["first", "all"]
@@ -72,6 +74,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     system: bool | float = False,
     console: bool = False,
     diff: bool = False,
+    health: bool | str | Sequence[Mapping[str, Any]] = False,
+    alerts: Sequence[Mapping[str, Any]] | None = None,
     durability: Durability = "process",
     on_error: OnError = "disable",
     seal: Sealing = "never",
@@ -108,13 +112,23 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     argv, the versions of packages, host and commit are recorded; *diff* keeps the uncommitted changes as well,
     *console* what the program prints, and *system* samples the machine every ten seconds, or as many as it says. *git*
     is the commit, ``"around"`` the one that is checked out around the working directory.
+
+    *health* compares the run with health rules while it is written: ``"default"``, ``"rl"`` or ``"strict"``, a list of
+    rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one ``alert`` event, one line on
+    standard error, and goes to *alerts*: tables as ``[[alerts]]`` has them, by default those of ``toyspec.toml``. A
+    rule never stops or slows the training; the loop may ask ``run.should_stop``. A wrong rule raises ValueError.
+
+    The environment variables ``TOYSPEC_EXIST`` and ``TOYSPEC_RUN_ID``, which ``toyspec guard`` sets when it starts a
+    program again, count before *exist*, and where *run_id* is not given.
     """
+    exist, run_id = _from_environment(exist, run_id)
     _check_choices(run_id, exist, ranks)
     at = this_process() if process is None else process
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
     if isinstance(model, str):
         arch, model = model, None
+    watched = _health_of(health, alerts)
     redaction = Redaction(unredacted)
     question = GitQuestion() if git == "around" else None
     run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
@@ -134,6 +148,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
         run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
         undoing.callback(run.close)
+        if watched is not None and run.active:
+            run.watch(watched(run))
         if run.resumes:
             _go_on(run, settings, at, from_step)
             question = None
@@ -160,6 +176,32 @@ def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
         raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
     if ranks not in get_args(Ranks):
         raise ValueError(f"ranks is {ranks!r}; pass 'first' for one log, or 'all' for one of each process")
+
+
+def _from_environment(exist: Exist, run_id: str | None) -> tuple[Exist, str | None]:
+    """Return what a program that starts this one again asks for, else what the caller does."""
+    wanted = os.environ.get("TOYSPEC_EXIST")
+    if not wanted:
+        return exist, run_id
+    if wanted not in get_args(Exist):
+        choices = ", ".join(get_args(Exist))
+        raise ValueError(f"the environment variable TOYSPEC_EXIST is {shortened(wanted)}; it must be one of {choices}")
+    run_id = os.environ.get("TOYSPEC_RUN_ID") or None if run_id is None else run_id
+    # Without a name there is nothing that could be resumed.
+    return (exist if run_id is None else cast("Exist", wanted)), run_id
+
+
+def _health_of(
+    health: bool | str | Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]] | None
+) -> Callable[[RunWriter], RunHealth] | None:
+    """Return what makes the watch over a run; None where none is asked for."""
+    if health is False:
+        return None
+    # Imported here: start-up time counts.
+    from toyspec.writing.run_health import RunHealth, checked_health
+
+    rules, actions = checked_health(health, alerts)
+    return lambda run: RunHealth(run, rules, actions)
 
 
 def _circumstances(redaction: Redaction, at: TrainingProcess) -> dict[str, Any]:

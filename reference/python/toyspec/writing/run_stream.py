@@ -74,6 +74,8 @@ class RunStream:
         self._afterwards: list[Callable[[], None]] = []
         self.on_reopening: list[Callable[[], None]] = []
         """Called after a run that had ended or was closed has been opened again for a record."""
+        self.on_record: Callable[[bytes, str, Step | None], None] | None = None
+        """Called with the line and the kind of each record that is in the stream, and the event of a step."""
         self._reopening = threading.RLock()
         self._pid = os.getpid()
         self._is_busy = False
@@ -573,9 +575,9 @@ class RunStream:
                 event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
                 self._write_ready_step(event)
                 return
-        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)))
+        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)), event)
 
-    def _append(self, record: PlacedRecord) -> None:
+    def _append(self, record: PlacedRecord, step: Step | None = None) -> None:
         """Write a record that is allowed next, and learn from it once it is in the stream."""
         file = self._file
         if file is None:
@@ -594,6 +596,8 @@ class RunStream:
             self._write_note(file)
         else:
             self._note_news(file)
+        if self.on_record is not None:
+            self.on_record(record.line, record.kind, step)
 
     def _note_news(self, file: AppendFile) -> None:
         """Write a note about what was left out for the first time, where one is allowed now."""

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         Reason,
     )
     from toyspec.writing.evidence import Evidence
+    from toyspec.writing.run_health import RunHealth
     from toyspec.writing.run_progress import RunProgress
     from toyspec.writing.settings import Exist, OnError, Resuming, Sealing
 
@@ -133,6 +134,7 @@ class RunWriter(EventMethods):
         self._adopt_run_id(run_id)
         self._companions = begin_all(mirrors, path, self._note_end_of_mirror) if self._stream.is_open else []
         self._evidence: Evidence | None = None
+        self._health: RunHealth | None = None
         self._is_kept = False
         self._ended_as: Reason = "completed"
 
@@ -187,6 +189,15 @@ class RunWriter(EventMethods):
     def last_step(self) -> int | None:
         """Number of the last train step in the latest attempt; None before the first."""
         return self._stream.progress.resume_step
+
+    @property
+    def should_stop(self) -> bool:
+        """True once a health rule with ``on="stop"`` was broken, until the run is resumed; see ``start_run``.
+
+        Nothing is stopped by itself. A run of which the loop was told to stop ends as aborted by that rule, unless its
+        end is given. In a process that does not write, this is False: send the answer of the first one to the others.
+        """
+        return self._health is not None and self._health.should_stop
 
     def run_start(  # noqa: PLR0913 - one for each part of the event
         self,
@@ -349,6 +360,9 @@ class RunWriter(EventMethods):
                 "energy_joules": energy_joules,
             }
 
+        stopped = self._health.ending if self._health is not None and reason == "completed" else None
+        if stopped is not None:
+            reason, error = stopped["reason"], stopped["error"] if error is UNSET else error
         self._finish_evidence()
         self._stream.end(with_last)
         if not self._stream.is_open:
@@ -408,6 +422,12 @@ class RunWriter(EventMethods):
         self._stream.resumption = {**members, "config": changed} if changed else members
         return bool(changed)
 
+    def watch(self, health: RunHealth) -> None:
+        """Let *health* look at each record from now on."""
+        self._health = health
+        self._stream.on_record = health.take
+        self._stream.on_reopening.append(health.begin)
+
     def collect(self, evidence: Evidence) -> None:
         """Finish *evidence* before the run ends."""
         self._evidence = evidence
@@ -416,6 +436,8 @@ class RunWriter(EventMethods):
         evidence, self._evidence = self._evidence, None
         if evidence is not None and self._stream.is_open:
             evidence.finish()
+        if self._health is not None:
+            self._health.finish()
 
     def keep_until_exit(self) -> None:
         """End the run when the program ends, if it has not ended by then; see ``open_runs``."""
