@@ -90,11 +90,12 @@ class HealthEvaluator:
         """Begin with a run of which nothing is known; *several* processes are compared with each other."""
         self._of_metrics = [rule for rule in rules if isinstance(rule, MetricRule)]
         self._stalls = [rule for rule in rules if isinstance(rule, StallRule)]
-        self._behind = [rule for rule in rules if isinstance(rule, RankBehindRule)] if several else []
+        self._rank_rules = [rule for rule in rules if isinstance(rule, RankBehindRule)]
+        self._behind: list[RankBehindRule] = []
         self._disk = [rule for rule in rules if isinstance(rule, DiskRule)]
-        self._compared = {name for rule in self._behind for name in rule.metric}
-        self._several = several
-        self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics) or bool(self._behind)
+        self._compared = {name for rule in self._rank_rules for name in rule.metric}
+        self._several = False
+        self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
         self._processes: dict[int, _Process] = {}
         self._metrics = 0
         self.unwatched = 0
@@ -103,6 +104,14 @@ class HealthEvaluator:
         self._full: set[str] = set()
         self._slow: dict[str, set[int]] = {}
         self._free: deque[tuple[float, float, float]] = deque()
+        if several:
+            self.expect_several()
+
+    def expect_several(self) -> None:
+        """Compare the processes of the run with each other from now on."""
+        self._several = True
+        self._behind = self._rank_rules
+        self._has_pace = self._has_pace or bool(self._behind)
 
     @property
     def usual_phase(self) -> str:
