@@ -194,6 +194,15 @@ bench-viewer: $(DEV) ## measure the viewer in a browser, beside its goals (10 mi
 		cd reference/viewer && npm install --silent --no-audit --no-fund && npx tsc)
 	@PYTHONPATH=reference/python/tests $(BIN)/python $(BENCH) --part viewer $(BENCH_OPTIONS)
 
+# The curves are trained once, 300,000 steps on two cores in some minutes, and kept in build/.
+HEALTH_CURVES := build/bench-health
+
+.PHONY: bench-health
+bench-health: $(DEV) ## measure what health rules find in trained curves, their false alarms and their cost; `make bench-health ARGS='--part tuned'`
+	@export OMP_NUM_THREADS=1; for part in 'tuned 16 3000' 'held-out 60 5000'; do \
+		for first in 0 1; do $(BIN)/python $(BENCH)/health_curves.py $(HEALTH_CURVES) $$part $$first 2 & done; wait; done
+	@$(BIN)/python $(BENCH)/health_alarms.py $(HEALTH_CURVES) --samples reference/python/tests/dialects --samples docs/assets/framework-runs $(ARGS)
+
 # What cannot be had on this machine is named, here and among the figures.
 build/bench-%/installed-$(PYTHON_VERSION): $(BENCH)/requirements-%.txt pyproject.toml | python-is-there
 	@echo "installing what is measured into $(@D) (Python $(PYTHON_VERSION))"

@@ -71,3 +71,29 @@ def test_standard_input_has_no_health(capsys: pytest.CaptureFixture[str]) -> Non
     """Standard input cannot be read twice, which is said."""
     assert 2 == main(["check", "--health", "-"])
     assert "name a file" in capsys.readouterr().err
+
+
+def test_tail_prints_each_incident_after_its_event(sick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tail --health prints an incident after the event that shows it, and its end; --raw forwards the log alone."""
+    assert 0 == main(["tail", "--once", "--all", "--health", str(sick_run)])
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if "error: loss-not-finite  step 30  loss is NaN" in line)
+    assert "step 30" in lines[at - 1]
+    assert any("recovered: loss-not-finite  step 35" in line for line in lines)
+    assert 2 == main(["tail", "--once", "--raw", "--health", str(sick_run)])
+    assert "leave out --health" in capsys.readouterr().err
+
+
+def test_page_of_a_run_has_incidents_as_alerts(sick_run: Path) -> None:
+    """The viewer and the report get what rules find as alerts, and those of the log, each once."""
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.view.details import detail_of
+
+    with toyspec.start_run(sick_run.parent, run_id="sick", exist="resume", git=None, health="default") as run:
+        run.step(41, loss=nan)
+        run.alert("the room is hot", rule="room")
+    stream = str(sick_run / "events.jsonl")
+    found = detail_of(stream, {"id": "sick", "metrics": {}}, DialectChoice(), None)["alerts"]
+    expected = [("loss-not-finite", 30), ("loss-not-finite", 35), ("loss-not-finite", 41), ("room", None)]
+    assert expected == [(each["rule"], each["step"]) for each in found]
+    assert {"rule", "level", "text", "t", "step", "line"} <= found[0].keys()

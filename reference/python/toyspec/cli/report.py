@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
-from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import size
@@ -56,7 +57,10 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Write the report and return an exit code."""
-    choice = dialect_choice(options)
+    configuration = settings()
+    choice = dialect_choice(options, configuration)
+    # A wrong rule is reported before the runs are read.
+    all_rules(None, configuration)
     if not options.md and options.output is None:
         raise UsageError("name the page to write: -o report.html, or print a table by --md")
     try:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart, padded, width
-from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
+from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.event_lines import event_line
 from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import NamedRun, runs_at
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterator, Sequence
 
+    from toyspec.health.checking import RecordHealth
     from toyspec.reading.follower import TailEvent
     from toyspec.reading.log_detection import DialectChoice
+
+    _Item = Record | TailEvent | str
+    """A text is a line about an incident."""
 
 _DEFAULT_LINES = 10
 _NAME_COLUMNS = 20
@@ -91,6 +96,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
+    add_health(parser, "print each incident after its event, as far as the events that are read tell")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -101,7 +107,12 @@ def run(options: Namespace) -> int:
     from toyspec.reading.stream_files import is_compressed, may_be_there
 
     _validate(options)
-    choice = dialect_choice(options)
+    configuration = settings()
+    choice = dialect_choice(options, configuration)
+    rules = chosen_rules(options, configuration)
+    if rules is not None and options.raw:
+        raise UsageError("--raw forwards the lines of the log alone; leave out --health")
+    options.rules = rules
     try:
         runs = _runs(options.runs, choice)
     except StreamError as error:
@@ -131,6 +142,7 @@ def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Eve
             raise _StoppedError
 
     idle = 0.0 if options.once else options.idle_timeout
+    health = _health(options)
     try:
         last = None if options.all else options.lines
         with follow_last(path, last, idle_seconds=idle, sleep=caught_up, dialect=choice) as follower:
@@ -140,6 +152,10 @@ def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Eve
                     is_said = True
                     _say(follower.dialect.sentence)
                 shown.take(item)
+                if health is not None and isinstance(item, Record):
+                    for alert in health.take(item):
+                        if item.kind != "alert":
+                            shown.take(alert_line(alert, Terminal(color=options.color)))
         shown.catch_up()
     except StreamError as error:
         _say(str(error))
@@ -148,6 +164,16 @@ def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Eve
         _say(f"{printable(path)}: {cause_of(follower.trouble)}")
         return exit_codes.USAGE
     return exit_codes.OK
+
+
+def _health(options: Namespace) -> RecordHealth | None:
+    """Return what compares the records of one run with the rules that the options ask for."""
+    if options.rules is None:
+        return None
+    # Imported here: start-up time counts.
+    from toyspec.health.checking import RecordHealth
+
+    return RecordHealth(options.rules)
 
 
 class _StoppedError(Exception):
@@ -232,11 +258,11 @@ class _Shown:
         self._limit = columns() - taken if terminal.interactive else None
         # Until the end of the stream is reached, only the last records are kept, and the notes between them.
         self._lines = options.lines
-        self._held: deque[Record | TailEvent] | None = None if options.all else deque()
+        self._held: deque[_Item] | None = None if options.all else deque()
         self._records = 0
         self._gaps = 0
 
-    def take(self, item: Record | TailEvent) -> None:
+    def take(self, item: _Item) -> None:
         """Keep or print *item*."""
         if self._held is not None:
             self._keep(item, self._held)
@@ -245,7 +271,7 @@ class _Shown:
             self._print(item)
             sys.stdout.flush()
 
-    def _keep(self, item: Record | TailEvent, held: deque[Record | TailEvent]) -> None:
+    def _keep(self, item: _Item, held: deque[_Item]) -> None:
         held.append(item)
         self._records += isinstance(item, Record)
         while self._records > self._lines or len(held) > self._lines + _MAX_HELD_NOTES:
@@ -268,7 +294,11 @@ class _Shown:
             _say(f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
         self._gaps = 0
 
-    def _print(self, item: Record | TailEvent) -> None:
+    def _print(self, item: _Item) -> None:
+        if isinstance(item, str):
+            self._say_rest()
+            self._terminal.line(self._prefix + item)
+            return
         if not isinstance(item, Record) and item.kind == "gap":
             self._gaps += 1
             if self._gaps <= _MOST_NOTES:

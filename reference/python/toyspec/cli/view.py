@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.dialect_options import add_dialect
+from toyspec.cli.dialect_options import add_dialect, settings
+from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_answers
 from toyspec.cli.terminal import Terminal
@@ -79,6 +80,8 @@ def run(options: Namespace) -> int:
 
     if options.port is not None and options.port > _LAST_PORT:
         raise UsageError(f"port {options.port} is not a port; use 0 to {_LAST_PORT}")
+    # A wrong rule is reported here, and not in the browser.
+    all_rules(None, settings())
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _interrupt)
     if options.catalog is not None:

@@ -34,8 +34,8 @@ def check_health(
     """Return what health rules report about *run*, a run directory or a stream of any profile or dialect, in order.
 
     *health* is a preset, ``"default"``, ``"rl"`` or ``"strict"``, or a list of rules as ``[[health]]`` has them. Each
-    incident is there once, and its end as an alert with the event ``"recovered"``. An alert that the log itself has,
-    of a rule with another name, is there too. The streams of other ranks beside ``events.jsonl`` are compared with it.
+    incident is there once, and its end as an alert with the event ``"recovered"``. An alert that the log itself has
+    is there too, if it is not the same. The streams of other ranks beside ``events.jsonl`` are compared with it.
 
     Unreadable lines are passed over. Raises ValueError for a wrong rule, StreamMissingError, StreamUnreadableError and
     UnknownFormatError.
@@ -51,15 +51,35 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
     Raises as ``check_health`` does.
     """
     streams = {0: path, **_ranks_beside(path)}
-    evaluator = HealthEvaluator(rules, several=len(streams) > 1)
-    names = frozenset(rule.name for rule in rules)
+    is_several = len(streams) > 1
+    record_health = RecordHealth(rules, several=is_several)
     for rank, record in _records(streams, choice):
-        for alert in evaluator.take(record, rank=rank):
+        for alert in record_health.take(record, rank=rank):
             yield streams[rank if alert.rank is None else alert.rank], alert
+
+
+class RecordHealth:
+    """What health rules report about records, and what the log itself reports, each once."""
+
+    def __init__(self, rules: Sequence[AnyRule], *, several: bool = False) -> None:
+        self._evaluator = HealthEvaluator(rules, several=several)
+        self._several = several
+        self._reported: set[tuple[str, str, str | None, int | float | None]] = set()
+
+    def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
+        """Return the alerts that *record* begins or ends, or has; one that was evaluated before is not there again."""
+        found = self._evaluator.take(record, rank=rank)
+        for alert in found:
+            self._reported.add(_identity(alert))
         if record.kind == "alert" and record.profile == "toy/v1":
-            recorded = recorded_alert(record, rank if len(streams) > 1 else None)
-            if recorded is not None and recorded.rule not in names:
-                yield streams[rank], recorded
+            recorded = recorded_alert(record, rank if self._several else None)
+            if recorded is not None and _identity(recorded) not in self._reported:
+                found.append(recorded)
+        return found
+
+
+def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | None]:
+    return (alert.rule, alert.event, alert.metric, alert.step)
 
 
 def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | None:

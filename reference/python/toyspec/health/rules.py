@@ -14,7 +14,7 @@ import msgspec
 from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import LOSS_NAMES
 from toyspec.health.presets import PRESETS
-from toyspec.reading.configuration import ConfigurationError, place_in_settings
+from toyspec.reading.configuration import ConfigurationError, find_configuration, place_in_settings
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -171,6 +171,12 @@ def rules_by(configuration: Configuration, preset: str | None = None) -> tuple[A
             place = place_in_settings(configuration.path, "health", at, error.key)
             raise ConfigurationError(configuration.path, f"{place}: {error}") from None
     return tuple(rules.values())
+
+
+@cache
+def project_rules() -> tuple[AnyRule, ...]:
+    """Return the rules of the project around the working directory, of the first call; raise as ``rules_by`` does."""
+    return rules_by(find_configuration())
 
 
 def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple[AnyRule, ...]:

@@ -12,6 +12,8 @@ from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import TOKEN_COUNTS
+from toyspec.health.checking import RecordHealth
+from toyspec.health.rules import project_rules
 from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.findings import FileReport
+    from toyspec.health.alerts import HealthAlert
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import Record
 
@@ -51,14 +54,18 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
     """Return what the page of the run with the stream at *path* shows; *row* is its row, *report* that of a check.
 
     Raises StreamError if it cannot be read. Lists are cut to ``MOST_ITEMS``, and what is left out is counted.
+    Alerts are those of the log, and what the health rules of the project report.
     """
     found = _Collected()
     checked = _checked(path, report)
     places = _Places(checked["findings"])
+    health = RecordHealth(project_rules())
     reading = read(path, mode="salvage", dialect=dialect)
     with reading:
         for record in reading:
             found.take(record)
+            for alert in health.take(record):
+                found.add_alert(alert, record)
             places.take(record)
             if record.kind == "note" and (note := found.last("notes")) and note["line"] == record.line:
                 places.add_to(note)
@@ -86,6 +93,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
             for gap in account.gaps[:MOST_ITEMS]
         ],
         **lists,
+        "alerts": found.lists.get("alerts", []),
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
         "files": _files(path),
@@ -204,6 +212,14 @@ class _Collected:
             items.append(
                 {key: value for key, value in safe(record.value).items() if key != "kind"} | {"line": record.line}
             )
+
+    def add_alert(self, alert: HealthAlert, record: Record) -> None:
+        """Add what a health rule reports, or the log itself."""
+        items = self.lists.setdefault("alerts", [])
+        if self._takes("alerts", record, full=len(items) >= MOST_ITEMS):
+            time = record.time if record.time_origin == "run" else None
+            place = {"t": time, "step": alert.step, "epoch": record.epoch, "line": record.line}
+            items.append(safe({**alert.event_members, **place}))
 
     def _add_histogram(self, kind: str, record: Record) -> None:
         name = record.get("param") if kind == "grad" else _tap_name(record)
