@@ -30,6 +30,7 @@ _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"
 _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for each column of the header"
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
+_SPELT_HELP = "no value of it is read: write plain numbers, without units and marks between thousands"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
 _TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
@@ -215,10 +216,14 @@ class DialectChecker:
 
     def _observe_texts(self, row: Row, line: Line) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
-        for key, text in self._numbers.find(row, self._feed.metric_name):
+        for key, text, is_new in self._numbers.find(row, self._feed.metric_name):
             data = line.data or b""
             place = Location(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
             found = shortened(repr(text))
+            if is_new:
+                fact = messages.unexpected(path=shortened(key), found=found, expected="a number")
+                self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=_pointer(key), advice=_SPELT_HELP)
+                continue
             fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
             self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
 

@@ -23,6 +23,7 @@ from toyspec.convert.measures import as_measure
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import Timeline
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members
+from toyspec.format.dialect_mapping import prefix_of
 from toyspec.format.flattening import flattened
 from toyspec.format.plain_tables import UNUSABLE
 from toyspec.reading import rows
@@ -262,7 +263,7 @@ class _Import:
         if phase is None:
             self._ledger.drop(NO_PLACE, f"{place}: {self._own['phase']}", member)
             return
-        if phase not in _PHASES:
+        if phase not in _PHASES and prefix_of(phase):
             self._ledger.changed(PHASE, place, phase, f"{phase}/…")
         self._ledger.done()
 
@@ -274,11 +275,10 @@ class _Import:
             self._ledger.drop(NO_PLACE, f"{place}: epoch", row.epoch)
 
     def _values(self, row: rows.Row, place: str) -> dict[str, float | None]:
-        prefix = f"{row.phase}/" if row.phase is not None and row.phase not in _PHASES else ""
         found: dict[str, float | None] = {}
         has_pairs = bool(self._read_as.dialect.values.name)
         for name, value in row.values.items():
-            found[prefix + name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
+            found[name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
             self._ledger.done()
             if has_pairs:
                 self._ledger.done()  # its name is a member of its own
@@ -299,7 +299,8 @@ class _Import:
         used = set(self._own.values())
         if keys.name:
             return used | {keys.name, keys.value} if row.values or is_note else used
-        return used | {keys.prefix + name for name in row.values}
+        prefix = "" if row.phase is None else prefix_of(row.phase)
+        return used | {keys.prefix + each for name in row.values for each in (name, name.removeprefix(prefix))}
 
     def _settle_other(self, key: str, value: Any, place: str) -> None:
         """Settle a member that is not a metric: a setting that run_start has, else it is dropped."""

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?\s?[=: ]\s?['\"]?"
+    # A duration and a date begin with digits too.
+    r"(?!\d+:\d|\d{4}-\d\d-)"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
-    # What cannot follow a number, where two writes were glued.
-    r"((?:\.\d+|[-+]?(?:nan|inf)\b)*)",
+    # What cannot follow a number, where two writes were glued; or thousands and millions, as people write them.
+    r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
@@ -38,12 +40,15 @@ _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
 _LONG_LINE = 1 << 20
-_ABSENT = ("", "NA", "N/A", "None", "null")
+_ABSENT = ("", "NA", "N/A", "n/a", "None", "null")
 _FIRST_NUMBER = re.compile(
     r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
     re.ASCII | re.IGNORECASE,
 )
 _BLANKS = " "
+_SEMICOLON = ";"
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
+_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 _COMMENT = b"#"
 MOST_LISTED = 256
 """A list with more members is data, not metrics."""
@@ -179,7 +184,8 @@ class CsvForm:
             return None
         if self.header is None or len(cells) != len(self.header) or cells == self._first:
             return None
-        row = {name: _cell(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
+        number = _cell_with_comma if self._delimiter == _SEMICOLON else _cell
+        row = {name: number(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
         if self._index:
             row.setdefault(self._index, self._rows)
             self._rows += 1
@@ -263,11 +269,12 @@ class PatternForm:
         if len(data) > _MOST_TEXT:
             return None
         text = _ESCAPES.sub("", data.decode("utf-8", "replace")).rstrip("\r")
-        for pattern in self._patterns:
-            match = pattern.search(text)
-            if match:
-                parts = {name: part for name, part in match.groupdict().items() if part is not None}
-                return self._record(parts)
+        # A progress bar overwrites its line: what a terminal shows in the end is read.
+        for state in reversed(text.split("\r")):
+            for pattern in self._patterns:
+                match = pattern.search(state)
+                if match:
+                    return self._record({name: part for name, part in match.groupdict().items() if part is not None})
         return None
 
     def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
@@ -396,6 +403,11 @@ def _cell(text: Any) -> Any:
     return float(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
+def _cell_with_comma(text: str) -> Any:
+    """Return the number in the text of a cell, whose decimal mark may be a comma, or the text."""
+    return float(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else _cell(text)
+
+
 def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None or not_finite(text) is not None
 
@@ -418,15 +430,24 @@ def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separato
     pairs: list[tuple[str, str, str]] = []
     if isinstance(text, str):
         pairs = _separated(text, separator) if separator else _PAIR.findall(text)
-    names = _different([*groups, *(prefix + name for name, _, _ in pairs)])[len(groups) :]
-    return groups | {name: _figure(*pair[1:]) for name, pair in zip(names, pairs, strict=True)}
+    figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in pairs]
+    # A pattern may name a part of the pairs, such as the epoch.
+    figures = [(name, figure) for name, figure in figures if groups.get(name, _ABSENT) != figure]
+    names = _different([*groups, *(name for name, _ in figures)])[len(groups) :]
+    return groups | {name: figure for name, (_, figure) in zip(names, figures, strict=True)}
 
 
 def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
     """Return name and number of each part of *text* between separators that has both."""
     found = []
     for part in text.split(separator):
+        several = _PAIR.findall(part)
+        if len(several) > 1:
+            found += several
+            continue
         place = max(part.rfind(":"), part.rfind("="))
+        if place < 0:
+            place = part.rstrip().rfind(" ")
         name, number = part[:place].strip(), _FIRST_NUMBER.match(part, place + 1)
         if place > 0 and name and number is not None:
             found.append((name, number[1], ""))
@@ -435,9 +456,11 @@ def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
 
 def _figure(figure: str, glued: str) -> Any:
     """Return the number in *figure*; the text of both if something follows that is not a part of one."""
+    plain = figure.replace(",", "").replace("_", "")
+    if glued in _MULTIPLES:
+        return _cell(plain + _MULTIPLES[glued])
     if glued:
         return figure + glued
-    plain = figure.replace(",", "").replace("_", "")
     value = not_finite(plain)
     return _cell(plain) if value is None else value
 

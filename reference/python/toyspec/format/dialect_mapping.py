@@ -29,6 +29,7 @@ _NOT_FINITE_WORDS = {
     for word in words
 }
 _MOST_WORD_CHARS = 9
+_OWN_PHASES = frozenset(["", "train", "training"])
 _UNIX_SECONDS = (1e8, 1e11)
 _SCALES = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
@@ -103,12 +104,15 @@ class Mapping:
         members = flattened(value)
         if read_as.dialect.skip and read_as.dialect.skip in members:
             return Neutral(None, None, None, None, {})
+        values = self._metric(members) if self._values.name else self._metrics(members)
+        phase = _text(members.get(read_as.phase)) if read_as.phase is not None else None
+        prefix = "" if phase is None else prefix_of(phase)
         return Neutral(
             count_of(members.get(read_as.step)) if read_as.step is not None else None,
             self._time(members),
             count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None,
-            _text(members.get(read_as.phase)) if read_as.phase is not None else None,
-            self._metric(members) if self._values.name else self._metrics(members),
+            phase,
+            {in_phase(name, prefix): metric for name, metric in values.items()} if prefix else values,
         )
 
     def metric_name(self, key: str) -> str | None:
@@ -158,6 +162,16 @@ class Mapping:
             value = not_finite(member)
             return value is not None, value
         return False, None
+
+
+def prefix_of(phase: str) -> str:
+    """Return what is before the names of the metrics of *phase*; those of training have nothing."""
+    return "" if phase.strip().lower() in _OWN_PHASES else f"{phase}/"
+
+
+def in_phase(name: str, prefix: str) -> str:
+    """Return the metric *name* with the *prefix* of its phase, unless it begins with the phase."""
+    return name if name.startswith(prefix[:-1]) else prefix + name
 
 
 def not_finite(text: str) -> float | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
 _STRING_END = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 _LONG_STRING = 1 << 12
+_MOST_NAMED = 5
 _MEMBER = re.compile(rb"\s*:\s*(\d{1,18})\s*[,\s]")
 
 
@@ -193,16 +194,26 @@ class ListsCutter(DocumentCutter):
     """Yields an object for each place in the lists of the one object that a document is.
 
     The lists may be in inner objects, whose keys and a slash are before theirs. Other members are in no object, nor are
-    lists of objects and lists. Each object has its place under the key *index*, unless a list has that name.
+    lists of objects and lists. Each object has its place under the key *index*, unless a list has that name or one of
+    *steps*. Lists that are shorter than the longest one are in ``notes``.
 
     With *series*, the names of two lists, each inner object that has both is a series: an object for each place has its
     name, the ``step`` and the ``value``.
     """
 
-    def __init__(self, index: str, *, series: tuple[str, ...] = (), max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self,
+        index: str,
+        *,
+        series: tuple[str, ...] = (),
+        steps: tuple[str, ...] = (),
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
         super().__init__(None, max_line_bytes=max_line_bytes)
         self._index = index
         self._series = series
+        self._steps = frozenset(steps)
+        self.notes: list[str] = []
 
     def feed(self, chunk: bytes) -> list[Line]:
         """Return the objects of the document once *chunk* completes it."""
@@ -231,8 +242,14 @@ class ListsCutter(DocumentCutter):
                     yield {"name": series, "step": step, "value": value}
 
     def _wide(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
-        for place in range(max(map(len, lists.values()), default=0)):
-            members = {self._index: place} if self._index and self._index not in lists else {}
+        longest = max(map(len, lists.values()), default=0)
+        short = [f"{name!r} ({len(member)})" for name, member in lists.items() if len(member) < longest]
+        if short and not self.notes:
+            listed = ", ".join(short[:_MOST_NAMED]) + (", …" if len(short) > _MOST_NAMED else "")
+            self.notes.append(f"shorter than the longest list ({longest}), and placed from its start: {listed}")
+        has_step = not ({self._index} | self._steps).isdisjoint(lists)
+        for place in range(longest):
+            members = {self._index: place} if self._index and not has_step else {}
             members |= {name: member[place] for name, member in lists.items() if place < len(member)}
             yield members
 
@@ -252,5 +269,5 @@ def cutter_of(dialect: Dialect, *, max_line_bytes: int = MAX_LINE_BYTES) -> Docu
     if form.type == "document":
         return DocumentCutter(form.rows, max_line_bytes=max_line_bytes, beside=dialect.planned)
     if form.type == "lists":
-        return ListsCutter(form.index, series=form.columns, max_line_bytes=max_line_bytes)
+        return ListsCutter(form.index, series=form.columns, steps=dialect.step, max_line_bytes=max_line_bytes)
     return DocumentCutter(None, max_line_bytes=max_line_bytes) if form.type == "objects" else None

@@ -12,7 +12,7 @@ import msgspec
 from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of, is_number_in_text
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
-from toyspec.format.document_rows import cutter_of
+from toyspec.format.document_rows import cutter_of, decode_lenient
 from toyspec.format.flattening import flattened
 from toyspec.format.json_numbers import number
 from toyspec.format.lines import OBJECT, first_lines
@@ -29,12 +29,21 @@ _FIRST_LINE_BYTES = 256
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _DIGIT = re.compile(rb"\s*[\"']?[-+]?\.?\d", re.ASCII)
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+", re.ASCII)
+_ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _SHOWN_KEYS = 3
 _HEADER_BYTES = 1 << 13
 _HEADER_LINES = 4
 _JSON_LINES = frozenset(["lines", "prefixed"])
 # Records of tables and of JSON Lines begin near the start of a file.
 _MOST_LINES = 500
+# A file of these is one object, or has objects over several lines.
+_WHOLE = frozenset(["lists", "objects"])
+_LINES_NAMES = (".jsonl", ".ndjson")
+# Keys of the kind of a record in logs that name it so, and what the kinds are where it is the phase.
+_KIND_KEYS = ("event", "type", "kind", "subset", "dataset", "set", "tag", "prefix")
+_PHASE_WORDS = frozenset(
+    ["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]
+)
 _FROM_THE_START = ("lines", "csv")
 # In the names of all steps that dialects know, and in what other dialects are known by.
 _STEP_WORDS = (
@@ -49,6 +58,8 @@ def has_text(head: bytes, dialect: Dialect) -> bool:
     text = dialect.recognize.text
     if not text:
         return True
+    # A terminal's colours are between the words.
+    head = _uncolored(head) if b"\x1b[" in head else head
     plain = _lowered(head)
     may_have = all(any(each in plain for each in group) for group in _needs(text))
     return may_have and _pattern(text).search(head) is not None
@@ -66,13 +77,14 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
     samples: dict[Any, list[dict[str, Any]]] = {}
     opening = head.lstrip(_SPACE)[:1]
     has_object = OBJECT.search(head) is not None
+    is_lines = has_object and opening == b"{" and _is_json_lines(head, name)
+    impossible = _impossible_forms(opening, has_object=has_object, is_lines=is_lines)
     for dialect in _ordered(dialects, name):
         kind = dialect.form.type
-        if (kind in DOCUMENTS and opening not in (b"{", b"[")) or (kind in _JSON_LINES and not has_object):
+        if kind in impossible or (kind == "csv" and keys == NO_KEYS and not _may_have_header(head, dialect)):
             continue
-        if kind == "csv" and keys == NO_KEYS and not _may_have_header(head, dialect):
-            continue
-        if not has_text(head, dialect):
+        # An inner object of one that has several lines is no line of output.
+        if not has_text(head, dialect) or (kind == "pattern" and opening == b"{" and decode_lenient(head) is not None):
             continue
         if keys.columns:
             dialect = with_columns(dialect, keys.columns)  # noqa: PLW2901 - the user has named a part of it
@@ -83,6 +95,23 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
         if _fits(dialect, rows, keys):
             return read_as(dialect, rows, keys=keys, head=head)
     return None
+
+
+def _impossible_forms(opening: bytes, *, has_object: bool, is_lines: bool) -> frozenset[str]:
+    """Return the forms that a file cannot have which begins with *opening*."""
+    if not has_object:
+        return _JSON_LINES if opening in (b"{", b"[") else _JSON_LINES | DOCUMENTS
+    if opening not in (b"{", b"["):
+        return frozenset(DOCUMENTS)
+    return _WHOLE if is_lines else frozenset()
+
+
+def _is_json_lines(head: bytes, name: str) -> bool:
+    """Return whether *head* begins with two objects on a line each, or with one in a file that is named so."""
+    lines = head.lstrip(_SPACE).split(b"\n", 2)[:2]
+    wanted = 1 if name.endswith(_LINES_NAMES) else 2
+    found = [line for line in lines if line.startswith(b"{") and line.rstrip().endswith(b"}")]
+    return len(found) >= wanted and found[0] == lines[0]
 
 
 def is_binary(head: bytes) -> bool:
@@ -108,6 +137,8 @@ def read_as(
     epoch = next((key for key in named_epochs if key in present and key != chosen), None)
     phases = [key if is_exact else _found(key, present) for key in dialect.phase]
     phase = next((key for key in phases if key in texts), None)
+    if phase is None and dialect.rank == "guess":
+        phase = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
     dialect = _pivoted(dialect, rows, keys) or dialect
     if keys.time:
         dialect = msgspec.structs.replace(dialect, time=tuple(times))
@@ -120,6 +151,12 @@ def read_as(
         is_named=named or keys != NO_KEYS,
         notes=_notes(dialect, head),
     )
+
+
+def _names_phases(rows: Sequence[dict[str, Any]], key: str) -> bool:
+    """Return whether the texts under *key* are phases in most of *rows* that have it."""
+    words = [str(row[key]).lower() in _PHASE_WORDS for row in rows if key in row]
+    return 2 * sum(words) >= len(words)
 
 
 def with_columns(dialect: Dialect, columns: tuple[str, ...]) -> Dialect:
@@ -305,6 +342,9 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
             return False
     if step is None:
         return keys != NO_KEYS and any(_has_metric(row, "") for row in rows)
+    if dialect.form.type == "objects" and "/" in step and keys == NO_KEYS:
+        # In a summary, the step of the best result for example.
+        return False
     stepped = [row for row in rows if number(row.get(step)) is not None]
     return 2 * len(stepped) >= len(rows) and any(_has_metric(row, step) for row in stepped)
 
@@ -380,6 +420,11 @@ def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _lowered(head: bytes) -> bytes:
     return head.lower()
+
+
+@lru_cache(maxsize=1)
+def _uncolored(head: bytes) -> bytes:
+    return _ESCAPES.sub(b"", head)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.format.dialect_mapping import count_of, not_finite, time_of
+from toyspec.format.dialect_mapping import count_of, not_finite, prefix_of, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +58,9 @@ def columns_of(table: PlainTable, read_as: ReadAs, mapping: Mapping) -> RowColum
     steps, epochs = (_counts(key, members, types) for key in (read_as.step, read_as.epoch))
     phases = members.get(read_as.phase) if read_as.phase is not None else None
     if epochs == () or not _are_steps(steps) or (phases is not None and types[read_as.phase or ""] != {str}):
+        return None
+    if phases is not None and any(map(prefix_of, set(phases))):
+        # The names of metrics differ from row to row.
         return None
     unused = len(members.keys() - used) - len(metrics)
     return RowColumns(steps, times, origin, epochs, phases, metrics, unused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from toyspec.errors import UnknownFormatError
@@ -11,9 +12,12 @@ from toyspec.format.profiles import detect_profile
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import open_source
+from toyspec.reading.stream_names import STREAM_NAMES
 
 if TYPE_CHECKING:
     from toyspec.format.known_formats import Look
+
+_BOM = b"\xef\xbb\xbf"
 
 
 def unknown_format(path: str) -> UnknownFormatError:
@@ -38,11 +42,17 @@ def look_at(path: str) -> Look:
 
 
 def is_other_document(path: str, data: bytes) -> bool:
-    """Return whether *data*, the bytes of the file *path*, are one object without an LF that follows no profile.
+    """Return whether *data*, the bytes of the file *path*, are text without an LF that is no part of a record.
 
-    Half a record is not an object, and a whole one of toyspec names its profile.
+    It is one object that follows no profile, or text that does not begin as one. Half a record is not an object, and a
+    whole one of toyspec names its profile.
     """
-    if not path.endswith(".json") or b"\n" in data:
+    if b"\n" in data or b"\0" in data:
+        return False
+    start = data.removeprefix(_BOM).lstrip()[:1]
+    if start not in (b"", b"{") and os.path.basename(path) not in STREAM_NAMES:
+        return True
+    if not path.endswith(".json"):
         return False
     value = decode(data)
     return value is not None and detect_profile(value) is None

@@ -65,9 +65,10 @@ class Placing:
 
     def take_rows(self, steps: Sequence[int] | None, count: int) -> Sequence[int]:
         """Take in *count* rows with *steps*, None where they have none; return the step of each."""
-        placed = [self.last or 0] * count if steps is None else steps
-        self._reach(placed[0], max(placed) if self.last is None else max(self.last, *placed))
-        return placed
+        if steps is None:
+            return [self.last or 0] * count
+        self._reach(steps[0], max(steps) if self.last is None else max(self.last, *steps))
+        return steps
 
     def _reach(self, first: int, last: int) -> None:
         self.first = first if self.first is None else self.first
@@ -77,7 +78,7 @@ class Placing:
         """Return whether the step of *record* is one of the run: that of any record with metrics, without events."""
         if record.profile == "toy/v1":
             return record.kind == "scalars" and record.step is not None and not self._has_steps
-        return bool(record.values) or (record.step is not None and isinstance(record, Row))
+        return record.step is not None if isinstance(record, Row) else bool(record.values)
 
 
 def is_listed(step: object) -> TypeGuard[int]:

@@ -200,7 +200,9 @@ class RowFeed(CutFeed):
     def use(self) -> DialectUse:
         """How the file is read, with what is known of its end so far."""
         return msgspec.structs.replace(
-            self.read_as.use, ended=self.ended, notes=(*self.read_as.notes, *self._missing())
+            self.read_as.use,
+            ended=self.ended,
+            notes=(*self.read_as.notes, *getattr(self._splitter, "notes", ()), *self._missing()),
         )
 
     @property

@@ -55,7 +55,7 @@ def summarize_run(
 def _is_other(stream: str) -> bool:
     """Return whether the file *stream*, which has no record, is a document of another program."""
     try:
-        return stream.endswith(".json") and is_other_document(stream, unpacked_head(stream, HEAD_BYTES)[0])
+        return is_other_document(stream, unpacked_head(stream, HEAD_BYTES)[0])
     except (OSError, StreamError):
         return False
 

@@ -23,7 +23,9 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?\s?[=: ]\s?['"]?([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))((?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?\s?[=: ]\s?['"]?(?!\d+:\d|\d{4}-\d\d-)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const MULTIPLES: Readonly<Record<string, string>> = { k: "e3", K: "e3", M: "e6" };
+const DECIMAL_COMMA = /^[-+]?\d+,\d+(?:[eE][-+]?\d+)?$/;
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
@@ -31,7 +33,7 @@ const NUMBER_START = /^[-+.\d ]/;
 const MOST_LISTED = 256;
 /** Colours of a terminal. */
 const ESCAPES = /\x1b\[[0-9;]*[A-Za-z]/g;
-const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "None", "null"]);
+const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "n/a", "None", "null"]);
 /** A string, or a word for a number that is not finite; the strings are kept. */
 const WORD = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 /** A console line that is longer is output of another kind, such as a dump of settings. */
@@ -176,7 +178,7 @@ export class CsvForm implements RowForm {
     if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
     if (cells.length !== header.length && data[0] === COMMENT) return null;
     if (cells.length !== header.length) return unreadable([badRow(`the row has ${cells.length} cell${cells.length === 1 ? "" : "s"}, the header has ${header.length}`)]);
-    return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, cellOf(cell)]]))) };
+    return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, this.delimiter === ";" ? cellWithComma(cell) : cellOf(cell)]]))) };
   }
 
   /** Takes the header from some cells; returns whether they are a row under a header that came before. */
@@ -244,8 +246,9 @@ class PatternForm implements RowForm {
   read(data: Uint8Array): Found {
     if (data.length > MOST_TEXT) return null;
     const text = lenient.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
-    for (const pattern of this.patterns) {
-      const found = pattern.exec(text);
+    // A progress bar overwrites its line: what a terminal shows in the end is read.
+    for (const [state, pattern] of text.split("\r").reverse().flatMap((state) => this.patterns.map((pattern) => [state, pattern] as const))) {
+      const found = pattern.exec(state);
       if (!found) continue;
       const { pairs = "", eval_pairs: evaluation = "", ...groups } = found.groups ?? {};
       const cells = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : [[name, cellOf(part)] as const]));
@@ -257,16 +260,20 @@ class PatternForm implements RowForm {
 
 /** Returns some members and the numbers in a text by a prefix and the names before them, each under a name of its own. */
 function withPairs(members: Members, text: string, prefix = ""): Members {
-  const pairs = [...text.matchAll(PAIR)];
+  const pairs = [...text.matchAll(PAIR)].map(([, name, figure, glued]) => [prefix + name!, figureOf(figure!, glued!)] as const);
+  // A pattern may name a part of the pairs, such as the epoch.
+  const others = pairs.filter(([name, figure]) => members[name] !== figure);
   const known = Object.keys(members);
-  const names = differentNames([...known, ...pairs.map(([, name]) => prefix + name!)]).slice(known.length);
-  return { ...members, ...Object.fromEntries(pairs.map(([, , figure, glued], at) => [names[at]!, figureOf(figure!, glued!)])) };
+  const names = differentNames([...known, ...others.map(([name]) => name)]).slice(known.length);
+  return { ...members, ...Object.fromEntries(others.map(([, figure], at) => [names[at]!, figure])) };
 }
 
 /** Returns the number in a figure; the text where something follows that is not a part of one. */
 function figureOf(figure: string, glued: string): Json {
-  if (glued !== "") return figure + glued;
   const plain = figure.replaceAll(/[,_]/g, "");
+  const multiple = MULTIPLES[glued];
+  if (multiple !== undefined) return cellOf(plain + multiple);
+  if (glued !== "" && glued !== "m") return figure + glued;
   return notFinite(plain) ?? cellOf(plain);
 }
 
@@ -290,6 +297,11 @@ function isNumber(text: string): boolean {
 function cellOf(text: string): number | string {
   const plain = text.trim();
   return NUMBER.test(plain) ? Number(plain) : text;
+}
+
+/** Returns the number in the text of a cell, whose decimal mark may be a comma, or the text. */
+function cellWithComma(text: string): number | string {
+  return DECIMAL_COMMA.test(text) ? Number(text.replace(",", ".")) : cellOf(text);
 }
 
 function asciiText(data: Uint8Array): string | null {

@@ -72,9 +72,11 @@ export class Mapping {
     const at = (key: string | null) => (key === null ? undefined : members.get(key));
     const moment = time === null ? null : timeOf(members.get(time.key), time.unit);
     const said = at(phase);
+    const values = dialect.values?.name === undefined ? this.metrics(members) : this.metric(members, dialect.values.name);
+    const prefix = typeof said === "string" ? prefixOf(said) : "";
     return {
       step: numberIn(at(step)), time: moment?.seconds ?? null, origin: moment?.origin ?? null, epoch: numberIn(at(epoch)), phase: typeof said === "string" ? said : null,
-      values: dialect.values?.name === undefined ? this.metrics(members) : this.metric(members, dialect.values.name),
+      values: prefix === "" ? values : new Map([...values].map(([name, value]) => [name.startsWith(prefix.slice(0, -1)) ? name : prefix + name, value])),
     };
   }
 
@@ -109,6 +111,11 @@ export class Mapping {
     if (member === null) return kinds.includes("null") ? NaN : undefined;
     return typeof member === "string" && kinds.includes("text") ? notFinite(member) : undefined;
   }
+}
+
+/** Returns what is before the names of the metrics of a phase; those of training have nothing. */
+export function prefixOf(phase: string): string {
+  return ["", "train", "training"].includes(phase.trim().toLowerCase()) ? "" : `${phase}/`;
 }
 
 /** Returns NaN or an infinity where a text spells one. */

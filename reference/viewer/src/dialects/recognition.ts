@@ -17,6 +17,9 @@ const RANKS: readonly string[] = ["program", "shape", "guess"];
 const MOST_ROWS = 50;
 /** A longer first line may have NUL bytes after these. */
 const FIRST_LINE_BYTES = 256;
+/** Keys of the kind of a record in logs that name it so, and what the kinds are where it is the phase. */
+const KIND_KEYS = ["event", "type", "kind", "subset", "dataset", "set", "tag", "prefix"];
+const PHASE_WORDS: ReadonlySet<string> = new Set(["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]);
 const [LF, BRACE] = [0x0a, 0x7b];
 const BARE_WORDS = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 
@@ -60,8 +63,14 @@ function readAs(dialect: Dialect, rows: readonly Row[]): ReadAs {
     dialect: pivoted(dialect, rows) ?? dialect, step: chosen,
     time: times.find(({ key, unit }) => rows.some((row) => row.has(key) && timeOf(row.get(key), unit) !== null)) ?? null,
     epoch: spelt(epoch).find((key) => key !== chosen && present.includes(key)) ?? null,
-    phase: spelt(phase).find((key) => texts.includes(key)) ?? null,
+    phase: spelt(phase).find((key) => texts.includes(key)) ?? (rank === "guess" ? KIND_KEYS.find((key) => texts.includes(key) && namesPhases(rows, key)) : undefined) ?? null,
   };
+}
+
+/** Returns whether the texts under a key are phases in most rows that have it. */
+function namesPhases(rows: readonly Row[], key: string): boolean {
+  const words = rows.flatMap((row) => (row.has(key) ? [PHASE_WORDS.has(String(row.get(key)).toLowerCase())] : []));
+  return 2 * words.filter(Boolean).length >= words.length;
 }
 
 /** Returns a dialect with the keys of the metric's name and value that rows have; null where they have none. */

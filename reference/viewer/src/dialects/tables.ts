@@ -336,6 +336,26 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "darknet-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^\\s*(?P<step>\\d{1,18}): (?P<loss>[-+\\d.einaf]{1,30}), (?P<avg_loss>[-+\\d.einaf]{1,30}) avg(?: loss)?, (?P<rate>[\\d.e+-]{1,30}) rate, (?P<seconds>[\\d.]{1,30}) seconds, (?P<images>\\d{1,18}) images"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^\\s*\\d{1,18}: [-+\\d.einaf]{1,30}, [-+\\d.einaf]{1,30} avg(?: loss)?, [\\d.e+-]{1,30} rate, "
+  },
+  "step": [
+   "step"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "detectron2",
   "rank": "program",
   "files": [
@@ -647,11 +667,11 @@ export const DIALECTS: readonly Dialect[] = [
   "form": {
    "type": "pattern",
    "patterns": [
-    "(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
+    "(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
    ]
   },
   "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|])(?:global_step|step|iteration|iter|update)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
+   "text": "(?m)(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
   },
   "step": [
    "step"

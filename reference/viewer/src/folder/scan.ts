@@ -233,7 +233,7 @@ export class Scan {
       if (goal !== null) this.goals.set(...goal);
       if (step === null && values.size === 0) return;
       // An evaluation may have an earlier step, or count epochs.
-      if (Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
+      if (step !== null && Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
     }
     if (!Number.isFinite(figure)) return;
     const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;

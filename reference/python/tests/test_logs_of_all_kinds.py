@@ -1,0 +1,140 @@
+"""Tests of logs that no program is known for: what cannot be known is reported, and no value is wrong in silence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import toyspec
+from toyspec.generated import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+Curve = list[tuple[int | None, float]]
+
+
+class Log(NamedTuple):
+    """A log, and what it says."""
+
+    file: str
+    text: str
+    curves: dict[str, Curve]
+    findings: tuple[str, ...] = ()
+    note: str = ""
+
+
+LOGS = {
+    "decimal commas": Log("m.csv", "step;loss;lr\n1;2,5;0,001\n2;2,25;1,5e-3\n", {
+        "loss": [(1, 2.5), (2, 2.25)], "lr": [(1, 0.001), (2, 0.0015)],
+    }),
+    "marks between thousands": Log(
+        "m.csv", 'step,loss,tokens\n1,2.5,"1,000"\n2,2.25,"2,000"\n', {"loss": [(1, 2.5), (2, 2.25)]},
+        (rules.VALUES_LEFT_OUT,),
+    ),
+    "units in cells": Log(
+        "m.jsonl", '{"step":1,"loss":2.5,"acc":"10%","took":"1.5s","host":"10.0.0.1","at":"12:30:05"}\n',
+        {"loss": [(1, 2.5)]}, (rules.VALUES_LEFT_OUT, rules.VALUES_LEFT_OUT),
+    ),
+    "nested records with lists": Log(
+        "m.jsonl", '{"step":7,"m":{"train":{"loss":2.5},"acc":[0.25,0.5]}}\n'
+        '{"step":8,"m":{"train":{"loss":2.0},"acc":[1,1]}}\n',
+        {"m/train/loss": [(7, 2.5), (8, 2.0)], "m/acc/0": [(7, 0.25), (8, 1.0)], "m/acc/1": [(7, 0.5), (8, 1.0)]},
+    ),
+    "one nested record": Log("m.jsonl", '{"step":7,"loss":2.5,"acc":[0.25,0.5]}\n', {
+        "loss": [(7, 2.5)], "acc/0": [(7, 0.25)], "acc/1": [(7, 0.5)],
+    }),
+    "phases named by the kind of event": Log(
+        "m.jsonl",
+        '{"event":"train","step":1,"loss":2.5}\n{"event":"val","step":1,"loss":3.5}\n'
+        '{"event":"train","step":2,"loss":2.0}\n',
+        {"loss": [(1, 2.5), (2, 2.0)], "val/loss": [(1, 3.5)]},
+    ),
+    "phases in a column": Log(
+        "m.csv", "epoch,split,loss\n1,train,2.5\n1,test,3.5\n2,train,2.0\n2,test,3.0\n",
+        {"loss": [(1, 2.5), (2, 2.0)], "test/loss": [(1, 3.5), (2, 3.0)]},
+    ),
+    "a summary with histories": Log(
+        "m.json", '{\n "history": {"loss": [2.5, 2.0], "val_loss": [3.5, 3.0]},\n'
+        ' "best": {"epoch": 1, "loss": 2.0}\n}\n',
+        {"history/loss": [(0, 2.5), (1, 2.0)], "history/val_loss": [(0, 3.5), (1, 3.0)]},
+    ),
+    "lists with their steps": Log(
+        "m.json", '{"epochs": [10, 20, 30, 40], "loss": [4, 3, 2, 1], "val_loss": [5, 4]}',
+        {"loss": [(10, 4.0), (20, 3.0), (30, 2.0), (40, 1.0)]}, note="shorter than the longest list (4), and placed",
+    ),
+    "durations and dates between pairs": Log(
+        "log.txt", "step: 1/9, loss: 2.5, eta: 0:01:05, at: 2026-03-01, tok/s: 12.5k\n"
+        "step: 2/9, loss: 2.0, eta: 0:00:05, tok/s: 980\n",
+        {"loss": [(1, 2.5), (2, 2.0)], "tok/s": [(1, 12500.0), (2, 980.0)], "eta": [], "at": []},
+    ),
+    "a progress bar that overwrites its line": Log(
+        "log.txt", "Epoch 1:  50%|#| 1/2 [00:01<00:01, loss=2.5]\rEpoch 1: 100%|#| 2/2 [00:02<00:00, loss=2.0]\n"
+        "Epoch 2: 100%|#| 2/2 [00:02<00:00, loss=1.5]\n",
+        {"loss": [(1, 2.0), (2, 1.5)], "loss.1": []},
+    ),
+    "colours of a terminal": Log(
+        "log.txt", "\x1b[36mstep=1\x1b[0m \x1b[1mloss=2.5\x1b[0m\n\x1b[36mstep=2\x1b[0m \x1b[1mloss=2.0\x1b[0m\n",
+        {"loss": [(1, 2.5), (2, 2.0)]},
+    ),
+    "names with blanks between bars": Log(
+        "log.txt", "iter 1 | train loss 2.5 | val loss 3.5\niter 2 | train loss 2.0 | val loss 3.0\n",
+        {"train loss": [(1, 2.5), (2, 2.0)], "val loss": [(1, 3.5), (2, 3.0)], "loss": []},
+    ),
+    "capital letters": Log("log.txt", "Step 1 | loss:2.5 lr:3e-4\nStep 2 | loss:2.0 lr:3e-4\n", {
+        "loss": [(1, 2.5), (2, 2.0)], "lr": [(1, 3e-4), (2, 3e-4)],
+    }),
+    "a table that was begun again": Log(
+        "m.csv", "step,loss\n1,2.5\n2,2.0\nstep,loss\n1,2.25\n2,1.5\n",
+        {"loss": [(1, 2.5), (1, 2.25), (2, 2.0), (2, 1.5)]}, (rules.STEP_GOES_BACKWARDS,),
+    ),
+    "all spellings of what is not finite": Log(
+        "m.csv", "step,loss\n1,nan\n2,-inf\n3,Infinity\n4,n/a\n5,1.#QNAN\n6,1.5\n",
+        {"loss": [(6, 1.5)]}, (rules.BAD_FORMAT,),
+    ),
+    "bytes of a mark, and carriage returns": Log(
+        "m.csv", "\ufeffStep ; Train Loss\r\n1 ; 2.5\r\n2 ; 2.0\r\n", {"Train Loss": [(1, 2.5), (2, 2.0)]},
+    ),
+}  # fmt: skip
+
+
+def _curve(steps: Sequence[Any], values: Sequence[Any]) -> Curve:
+    """Return the finite values with their steps."""
+    pairs = zip(steps, values, strict=bool(values))
+    return [(step, value) for step, value in pairs if value is not None and math.isfinite(value)]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_values_of_a_log_that_nobody_listed(name: str, tmp_path: Path) -> None:
+    """Each value is in the curve of its name at its step; what is not read has a finding, what is a guess a note."""
+    log = LOGS[name]
+    path = tmp_path / log.file
+    path.write_bytes(log.text.encode())
+    values = toyspec.history(path, attempts="all")
+    found = {each: _curve(values["step"], values.get(each, [])) for each in log.curves}
+    assert log.curves == found
+    (report,) = toyspec.check(path).files
+    assert list(log.findings) == [finding.rule for finding in report.findings]
+    assert report.dialect is not None
+    assert log.note in " ".join(report.dialect.notes)
+
+
+def test_table_with_other_ends_of_lines_is_of_another_format(tmp_path: Path) -> None:
+    """A table without any LF is not a torn stream of toyspec; half a record still is one."""
+    (tmp_path / "m.csv").write_text("step,loss\r1,2.5\r2,2.0\r", newline="")
+    (tmp_path / "r.jsonl").write_text('{"kind":"run_start","sch')
+    (table,), (torn,) = (toyspec.check(tmp_path / each).files for each in ("m.csv", "r.jsonl"))
+    assert [rules.UNKNOWN_FORMAT] == [finding.rule for finding in table.findings]
+    assert "torn" == torn.state
+
+
+def test_log_without_steps_has_none(tmp_path: Path) -> None:
+    """The console output of Hugging Face's Trainer has epochs only: no step is shown that it does not have."""
+    path = tmp_path / "train.log"
+    path.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.0, 'epoch': 0.2}\n")
+    (run,) = toyspec.list_runs(path)
+    assert (None, None) == (run.first_step, run.last_step)
+    assert ["loss"] == list(run.series)
