@@ -187,6 +187,10 @@ bench-all: bench bench-loggers ## measure the loggers of other tools too
 bench-loggers: build/bench-loggers/installed-$(PYTHON_VERSION) ## measure a logged step in other tools, and what a kill loses (installs 4 GB)
 	@$(<D)/bin/python $(BENCH) --part loggers $(BENCH_OPTIONS)
 
+.PHONY: beside-tensorboard
+beside-tensorboard: $(DEV) ## show the same runs in TensorBoard and in the viewer; `make beside-tensorboard TENSORBOARD=path/to/bin/tensorboard`
+	@PYTHONPATH=reference/python/tests:reference/python/bench $(BIN)/python -m beside_tensorboard '$(or $(TENSORBOARD),tensorboard)'
+
 .PHONY: bench-viewer
 bench-viewer: $(DEV) ## measure the viewer in a browser, beside its goals (10 minutes); `make bench-viewer ROWS=20000`
 	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(ENGINE); fi

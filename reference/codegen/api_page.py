@@ -19,26 +19,46 @@ PAGE = "docs/reference/python.md"
 Definition = ast.ClassDef | ast.FunctionDef
 
 _HEAD = """\
+---
+tags: [python api, api reference, api, functions, start_run]
+---
 # Python
 
 <!-- Made by `make generate` from toyspec/; do not edit. -->
 
-Everything that can be imported from `toyspec`. What is not listed here may change without notice.
+Everything that can be imported from `toyspec`, by subject. What is not listed here may change without notice.
 """
 
 
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "Log a run": ("start_run", "RunWriter", "Sync", "Mirror", "Selecting", "MetricsLog", "grad_norm"),
+    "Read one run": ("read", "history", "History", "RunLog", "RunBundle", "KaunRun", "Row", "Record", "Reading"),
+    "Follow a live run": ("follow", "Follower", "TailEvent"),
+    "List and compare runs": ("list_runs", "Runs", "RunSummary"),
+    "Catalogs of many runs": ("build_catalog", "update_catalog", "Catalog", "CatalogReport"),
+    "Check, repair and seal": (
+        *("check", "check_bytes", "Report", "FileReport", "Finding", "ReadReport", "Gap", "PathError"),
+        *("StreamChecker", "CheckOptions", "repair", "seal"),
+    ),
+    "Import and export": ("import_runs", "export_runs", "ConversionReport", "RunConversion"),
+    "Logs of other programs": ("DialectChoice", "DialectUse"),
+    "Progress and processes": ("Watch", "Workers"),
+}
+"""What is for one subject, in the order in which a user needs it; exceptions come last."""
+
+
 def api_page() -> str:
-    """Return the page: every public name with its signature and docstring."""
+    """Return the page: every public name with its signature and docstring, by subject."""
     package = import_module("toyspec")
     values = {name: getattr(package, name) for name in package.__all__ if not name.startswith("_")}
-    functions = {name: value for name, value in values.items() if inspect.isfunction(value)}
-    errors = {name: value for name, value in values.items() if _is_error(value)}
-    classes = {name: value for name, value in values.items() if inspect.isclass(value) and name not in errors}
-    groups: dict[str, dict[str, Any]] = {"Functions": functions, "Classes": classes, "Exceptions": errors}
+    errors = {name: value for name, value in sorted(values.items()) if _is_error(value)}
+    groups = {title: {name: values[name] for name in names} for title, names in SUBJECTS.items()}
+    placed = {*errors, *(name for names in SUBJECTS.values() for name in names)}
+    if placed != set(values):
+        raise LookupError(f"these names of toyspec have no subject, or are gone: {sorted(placed ^ set(values))}")
     sections = (
-        f"## {title}\n\n" + "\n".join(_entry(name, value) for name, value in sorted(group.items()))
-        for title, group in groups.items()
-        if group
+        f"## {title}\n\n" + "\n".join(_entry(name, value) for name, value in group.items())
+        for title, group in {**groups, "Exceptions": errors}.items()
     )
     return "\n".join([_HEAD, *sections])
 

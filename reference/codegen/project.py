@@ -89,6 +89,8 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "docs/install.md": {r"^\$ git clone (\S+) toyspec$": "repository"},
     "docs/how-to/describe-your-own-log.md": {r"^`#:schema (\S+)latest/schemas/": "site"},
+    "docs/index.md": {r"^\$ python -m pip install (\S+) && ": "installable"},
+    "docs/viewer.md": {r"^\$ python -m pip install (\S+) && ": "installable"},
     "docs/how-to/check-in-ci.md": {r'git\+(\S+?)"': "repository"},
     "conformance/PROTOCOL.md": {r"uses: (\S+)/\.github/": "owner", r"conformance\.yml@v(\S+)": "version"},
     ".github/workflows/conformance.yml": {
@@ -111,6 +113,7 @@ def values(root: Path) -> dict[str, str]:
     return {
         **project["packages"],
         "go": f"{address.netloc}{address.path}/reference/go",
+        "installable": project["packages"]["python"] if project["released"] else f"git+{repository}",
         "issues": f"{repository}/issues",
         "owner": address.path.strip("/"),
         "repository": repository,

@@ -39,10 +39,15 @@ def costs() -> list[Cost]:
     return sorted(found, key=lambda cost: cost.microseconds)
 
 
+def _figure(microseconds: float) -> str:
+    """Return three digits, never an exponent: 6,890 and not 6.89e+03."""
+    return f"{float(f'{microseconds:.3g}'):,g}"
+
+
 def picture() -> dict[str, str]:
     """Return the picture by its name; the length of a bar is logarithmic, and the figure is beside it."""
     found = costs()
-    said = ", ".join(f"{cost.writer} {cost.microseconds:.3g} microseconds" for cost in found)
+    said = ", ".join(f"{cost.writer} {_figure(cost.microseconds)} microseconds" for cost in found)
     drawing = Drawing(
         NAME, "Processor time that one logged step of five numbers takes from the training loop", f"{said}."
     )
@@ -52,6 +57,6 @@ def picture() -> dict[str, str]:
         is_ours = cost.writer == "toyspec"
         drawing.text(_LEFT - 8, top + 11, cost.writer, style="strong" if is_ours else "", anchor="end")
         drawing.box(Box(_LEFT, top, width, _BAR), style="good" if is_ours else "box", radius=2)
-        drawing.text(_LEFT + width + 6, top + 11, f"{cost.microseconds:.3g} µs", style="small")
+        drawing.text(_LEFT + width + 6, top + 11, f"{_figure(cost.microseconds)} µs", style="small")
     drawing.text(_LEFT, 6 + _ROW * len(found) + 8, "logarithmic scale; shorter is cheaper", style="small faint")
     return {NAME: drawing.svg()}

@@ -14,6 +14,7 @@ import pytest
 
 from codegen import project, sources
 from codegen.diagrams import readings
+from codegen.project import project_files
 
 # They generate everything a second time.
 pytestmark = pytest.mark.slow
@@ -23,7 +24,7 @@ PARTS = (
     "docs",
     "mkdocs.yml",
     "project.json",
-    *project.PLACES,
+    *project_files(sources.ROOT),
     "reference/c/toyspec.c",
     "reference/codegen",
     "reference/python/tests/dialects",

@@ -17,7 +17,8 @@ from codegen.site.downloads import addressed_schemas
 if TYPE_CHECKING:
     from pathlib import Path
 
-OTHER = {
+OTHER: dict[str, Any] = {
+    "released": False,
     "repository": "https://code.other.test/lab/logs",
     "site": "https://logs.other.test/",
     "packages": {
@@ -46,6 +47,15 @@ def test_files_have_the_addresses_of_the_project() -> None:
     """What is committed is what `make generate` writes."""
     for name, text in project_files(sources.ROOT).items():
         assert text == (sources.ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_released_package_is_installed_by_its_name(moved: Path) -> None:
+    """One switch says whether pages install the package from the repository or from the index."""
+    assert "$ python -m pip install git+https://code.other.test/lab/logs && " in project_files(moved)["docs/index.md"]
+    (moved / "project.json").write_text(json.dumps(OTHER | {"released": True}))
+    made = project_files(moved)
+    for page in ("docs/index.md", "docs/viewer.md"):
+        assert "$ python -m pip install py-logs && " in made[page]
 
 
 def test_other_address_changes_every_file(moved: Path) -> None:

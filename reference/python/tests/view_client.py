@@ -93,13 +93,15 @@ class Client:
         return {row["id"]: row for row in self.json("/api/runs")["runs"]}
 
     def settled_rows(self) -> dict[str, dict[str, Any]]:
-        """Return the row of each run by its id, once every run was scanned and checked."""
-        self.until(lambda: all(row["findings"] is not None or row["message"] for row in self.rows().values()))
+        """Return the row of each run by its id, once every run was scanned, and checked if it is not being written."""
+        self.until(
+            lambda: all(row["findings"] is not None or row["message"] or _is_live(row) for row in self.rows().values())
+        )
         return self.rows()
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until *holds* returns what is true."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not holds():
             assert time.monotonic() < deadline, self.json("/api/runs")
             time.sleep(0.02)
@@ -110,6 +112,10 @@ class Client:
         status, _, body = self.get(f"/api/curve?{urlencode({'metric': metric, **query})}{named}")
         assert status == 200, body
         return list(frames(body))
+
+
+def _is_live(row: dict[str, Any]) -> bool:
+    return row["state"] == "running" and row["records"] is not None
 
 
 def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]]]]:

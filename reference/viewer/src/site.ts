@@ -2,13 +2,15 @@
 
 import { button, fill, html } from "../../typescript/page/elements.js";
 import { dropped, picked } from "../../typescript/page/picking.js";
-import type { Selection } from "../../typescript/page/selection.js";
+import { isStreamName, type PickedFile, type Selection } from "../../typescript/page/selection.js";
+import { addressesIn, fetched } from "./addresses.js";
 import { App } from "./app.js";
 import { Folder } from "./backends/folder.js";
 import { HINTS } from "./dialects/usual-names.js";
 import { demo } from "./folder/demo.js";
 
 const DEMO = "#demo";
+const LINKED = "#url=";
 const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name);
 
 class Site {
@@ -39,7 +41,27 @@ class Site {
     if (location.hash.startsWith(DEMO)) {
       history.replaceState(null, "", `#${location.hash.slice(DEMO.length).replace(/^\//, "")}`);
       this.take(demo());
-    } else this.welcome();
+      return;
+    }
+    this.welcome();
+    if (location.hash.startsWith(LINKED)) void this.fetch();
+  }
+
+  /** Shows the runs at the addresses of the link. */
+  private async fetch(): Promise<void> {
+    try {
+      const addresses = addressesIn(location.hash, location.href);
+      this.trouble.textContent = `Reading ${addresses.map(String).join(", ")} …`;
+      const files = await Promise.all(addresses.map(fetched));
+      this.trouble.textContent = "";
+      const isStream = ({ path }: PickedFile) => isStreamName(path.split("/").at(-1)!);
+      const host = addresses[0]!.host;
+      // A run is named for its folder, the log of another program for its file.
+      const inFolder = apart(files.filter(isStream)).map(({ path, blob }) => ({ path: `${host}/${path}`, blob }));
+      this.take({ files: apart(files.filter((file) => !isStream(file))), folders: inFolder.length > 0 ? [{ name: host, files: inFolder }] : [] });
+    } catch (error) {
+      this.trouble.textContent = (error as Error).message;
+    }
   }
 
   private async drop(event: DragEvent): Promise<void> {
@@ -75,7 +97,8 @@ class Site {
         ),
       ),
     );
-    open.focus();
+    // In a frame, the focus would scroll the page around it.
+    if (window.top === window) open.focus();
   }
 
   private take(selection: Selection): void {
@@ -88,6 +111,16 @@ class Site {
       this.trouble.textContent = `The folder cannot be read here: ${(error as Error).message}`;
     }
   }
+}
+
+/** Returns files whose paths differ: a number comes before a path that another file has too. */
+function apart(files: readonly PickedFile[]): PickedFile[] {
+  const seen = new Map<string, number>();
+  return files.map(({ path, blob }) => {
+    const count = (seen.get(path) ?? 0) + 1;
+    seen.set(path, count);
+    return { path: count === 1 ? path : `${count}/${path}`, blob };
+  });
 }
 
 function chooser(attributes: { [name: string]: string | boolean }): HTMLInputElement {

@@ -21,6 +21,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 SHOWN = {
     "start": "",
+    "see": "viewer/",
     "tutorial": "tutorial/",
     "how-to": "how-to/check-in-ci/",
     "specification": "spec/",

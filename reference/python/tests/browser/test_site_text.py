@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -76,6 +77,21 @@ def test_rule_has_a_page(pages: Pages, rule: str) -> None:
     assert ["What it checks", "Why", "Example", "What to do"] == [text for level, text in page.headings if level == 2]
     assert any(link.endswith(f"rules/{rule}/") for link in pages["spec/"].links)
     assert f"{rule}/" in pages["spec/rules/"].links
+
+
+def test_site_has_the_colours_of_the_viewer() -> None:
+    """Each colour of the viewer that the site has too has the same value, light and dark."""
+    sheets = [ROOT / "reference/viewer/src/app.css", ROOT / "docs/assets/extra.css"]
+    light, dark = 0, 1
+    found = []
+    for sheet in sheets:
+        blocks = re.findall(r"\{([^{}]*--surface: #[^{}]*)\}", sheet.read_text(encoding="utf-8"))
+        found.append([dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in blocks])
+    viewer, site = found
+    assert [2, 2] == [len(viewer), len(site)]
+    for scheme in (light, dark):
+        colours = {name: value for name, value in site[scheme].items() if not name.startswith("md-")}
+        assert colours == {name: viewer[scheme].get(name) for name in colours}
 
 
 BAD = """

@@ -137,6 +137,38 @@ def test_demo(page: Page) -> None:
     expect(page.locator(".row .name")).to_contain_text("mine")
 
 
+def test_link_opens_logs_from_their_addresses(page: Page, site: Path) -> None:
+    """A link names logs of the site itself: each is a run, named for its folder."""
+    for name, loss in (("first", 0.5), ("second run", 0.25)):
+        (site / "linked" / name).mkdir(parents=True, exist_ok=True)
+        (site / "linked" / name / "events.jsonl").write_text(START % name + step(1, loss) + END, "utf-8")
+    page.goto(
+        "assets/checker/toyspec-viewer.html#url=../../linked/first/events.jsonl"
+        "&url=..%2F..%2Flinked%2Fsecond%2520run%2Fevents.jsonl"
+    )
+    drawn(page)
+    expect(page.locator(".row .name")).to_have_text(["first", "second run"], use_inner_text=True)
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("../../linked/none/events.jsonl", "status 404"),
+        ("file:///etc/passwd", "file: is not supported"),
+        ("javascript:alert(1)", "javascript: is not supported"),
+        ("https://", "is not an address"),
+    ],
+)
+def test_link_that_cannot_be_read_is_explained(watch: Watch, server: str, link: str, said: str) -> None:
+    """What is wrong with a link is said on the page, where a folder can be chosen."""
+    page = watch.new_page()
+    address = f"{server}assets/checker/toyspec-viewer.html#url={link}"
+    watch.expected.add(f"{server}linked/none/events.jsonl")
+    page.goto(address)
+    expect(page.get_by_role("alert")).to_contain_text(said)
+    expect(page.get_by_role("button", name="Choose a folder")).to_be_visible()
+
+
 def test_folder_without_runs(page: Page, tmp_path: Path) -> None:
     """A folder in which nothing is a run is named as that, and the next one can be chosen."""
     (tmp_path / "other").mkdir()

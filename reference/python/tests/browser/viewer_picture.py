@@ -1,4 +1,4 @@
-"""``make viewer-picture``: the picture of the viewer on the start page and in the README, of a made-up sweep."""
+"""``make viewer-picture``: the pictures of the viewer on its page and in the README, of a made-up sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from browser.watching import FLAGS
 from toyspec.testing import ManualClock
 from view_client import served
 
-PICTURE = ROOT / "docs/assets/viewer.png"
+ASSETS = ROOT / "docs/assets"
+SELECTED = "sel=" + ",".join(f"llama-{number:03}" for number in range(1, 5))
+PICTURES = {
+    "viewer.png": ("#charts", ".chart-overlay"),
+    "viewer-runs.png": ("#runs", ".row"),
+    "viewer-compare.png": (f"#compare?{SELECTED}", ".relations circle"),
+    "viewer-run.png": ("#run/llama-001", "#part-config"),
+}
+"""The view that each picture shows, and what it has when it is complete."""
 RATES = (1e-3, 6e-4, 3e-4, 1.5e-4)
 STEPS = 2000
 
@@ -57,13 +65,15 @@ def main() -> int:
         with served(root, Path(folder, "cache")) as client:
             client.settled_rows()
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS, chromium_sandbox=False)
-            page = browser.new_page(viewport={"width": 1440, "height": 640}, color_scheme="light")
-            page.goto(f"http://127.0.0.1:{client.server.port}/#charts")
-            page.get_by_text("loss", exact=True).first.wait_for()
-            page.wait_for_timeout(2000)
-            page.screenshot(path=PICTURE)
+            for name, (view, settled) in PICTURES.items():
+                page = browser.new_page(viewport={"width": 1440, "height": 640}, color_scheme="light")
+                page.goto(f"http://127.0.0.1:{client.server.port}/{view}")
+                page.locator(settled).first.wait_for()
+                page.wait_for_timeout(2000)
+                page.screenshot(path=ASSETS / name)
+                page.close()
             browser.close()
-    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size} bytes\n")
+    sys.stdout.write(f"{ASSETS.relative_to(ROOT)}: {', '.join(PICTURES)}\n")
     return 0
 
 

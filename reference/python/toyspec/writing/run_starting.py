@@ -110,8 +110,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     neither a launcher nor a library does.
 
     argv, the versions of packages, host and commit are recorded; *diff* keeps the uncommitted changes as well,
-    *console* what the program prints, and *system* samples the machine every ten seconds, or as many as it says. *git*
-    is the commit, ``"around"`` the one that is checked out around the working directory.
+    *console* what the program prints, and *system* samples the machine every ten seconds, or as many as it says. By
+    default, *git* is the commit of the clone that the working directory is in; None records none.
 
     *health* compares the run with health rules while it is written: ``"default"``, ``"rl"`` or ``"strict"``, a list of
     rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one ``alert`` event, one line on
