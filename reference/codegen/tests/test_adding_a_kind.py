@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen import project, sources
+from codegen import sources
 from codegen.diagrams import readings
 from codegen.project import project_files
 
