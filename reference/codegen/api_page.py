@@ -31,10 +31,14 @@ Everything that can be imported from `toyspec`, by subject. What is not listed h
 
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "Log a run": ("start_run", "RunWriter", "Sync", "Mirror", "Selecting", "MetricsLog", "grad_norm"),
+    "Log a run": (
+        *("start_run", "RunWriter", "Image", "Audio", "Video", "Histogram", "Table", "File"),
+        *("Sync", "Mirror", "Selecting", "MetricsLog", "grad_norm"),
+    ),
     "Read one run": ("read", "history", "History", "RunLog", "RunBundle", "KaunRun", "Row", "Record", "Reading"),
     "Follow a live run": ("follow", "Follower", "TailEvent"),
-    "List and compare runs": ("list_runs", "Runs", "RunSummary"),
+    "List and compare runs": ("list_runs", "Runs", "RunSummary", "ranks_of", "Ranks", "annotate", "Annotations"),
+    "Watch over a training": ("check_health", "HealthEvaluator", "HealthAlert"),
     "Catalogs of many runs": ("build_catalog", "update_catalog", "Catalog", "CatalogReport"),
     "Check, repair and seal": (
         *("check", "check_bytes", "Report", "FileReport", "Finding", "ReadReport", "Gap", "PathError"),
