@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conversions import SAMPLES, importable_samples, records
-from toyspec import Catalog, build_catalog, update_catalog
+from toyspec import Catalog, build_catalog, start_run, update_catalog
 from toyspec.checker import check
 from toyspec.cli.main import main
 from toyspec.convert import import_runs
@@ -64,6 +64,22 @@ def test_files_that_are_not_logs_are_counted(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert f"{tmp_path / 'losses.csv'}: skipped  no log is recognized in it" in said
     assert said.endswith("2 files of another format skipped\n")
+
+
+def test_media_of_a_run_are_neither_runs_nor_other_files(tmp_path: Path) -> None:
+    """A table in the folder of media has steps and numbers; the log of its run names it."""
+    with start_run(tmp_path / "runs", run_id="a") as run:
+        run.log({"loss": 0.5})
+    media = tmp_path / "runs/a/media"
+    media.mkdir()
+    log_of(media / "table.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (media / "told.txt").write_text("nothing to see\n")
+    stream = str(media.with_name("events.jsonl"))
+    listed = list_runs(tmp_path / "runs")
+    assert ([stream], 0) == ([each.path for each in listed], listed.skipped)
+    assert [stream] == [each.path for each in check(tmp_path / "runs").files]
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    assert 1 == len(Catalog(tmp_path / "catalog").runs())
 
 
 def test_catalog_has_the_runs_that_ls_lists(tmp_path: Path) -> None:

@@ -50,19 +50,25 @@ def test_read_by_mlflow(tmp_path: Path) -> None:
     run = write_run(
         tmp_path / "a",
         {"config": {"lr": 0.5, "arch": "gpt"}, "group": "g", "name": "first", "notes": "n", "tags": ["k=v"]},
-        {"kind": "scalars", "t": 0.25, "step": 1, "values": {"acc": 0.1, "a@b": 1.0, "loss": None}},
+        {
+            "kind": "scalars",
+            "t": 0.25,
+            "step": 1,
+            "values": {"acc": 0.1, "a@b": 1.0, "a#b": 2.0, "потеря": 3.0, "ошибка": 4.0, "loss": None},
+        },
         {"kind": "scalars", "t": 0.5001, "step": 2, "values": {"acc": 0.2}},
         {"kind": "run_end", "t": 1.0, "reason": "completed"},
     )
     made = exported("mlflow", run, tmp_path / "out")
-    assert {"as-text": 1, "name": 1, "null": 1, "milliseconds": 1} == losses(made)
+    assert {"as-text": 1, "name": 2, "null": 1, "milliseconds": 1} == losses(made)
     client = MlflowClient(f"sqlite:///{tmp_path}/out/mlflow.db")
     (found,) = client.search_runs([client.get_experiment_by_name("g").experiment_id])
     history = client.get_metric_history(found.info.run_id, "acc")
     assert [(1, 0.1, 1780219800250), (2, 0.2, 1780219800500)] == [
         (each.step, each.value, each.timestamp) for each in sorted(history, key=lambda each: each.step)
     ]
-    assert 1.0 == found.data.metrics["a_b"]
+    assert (1.0, 2.0) == (found.data.metrics["a_x40_b"], found.data.metrics["a_x23_b"])
+    assert (3.0, 4.0) == (found.data.metrics["потеря"], found.data.metrics["ошибка"])
     assert math.isnan(found.data.metrics["loss"])
     assert {"lr": "0.5", "arch": "gpt"} == found.data.params
     assert ("FINISHED", "first", "v") == (found.info.status, found.info.run_name, found.data.tags["k"])

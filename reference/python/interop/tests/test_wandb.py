@@ -72,6 +72,15 @@ def test_exported_through_wandb(tmp_path: Path) -> None:
     assert "completed" == rest[-1]["reason"]
 
 
+def test_run_without_an_end_is_not_finished(tmp_path: Path) -> None:
+    """A torn run has exit code 1, which the report names: W&B calls a run with exit code 0 finished."""
+    run = write_run(tmp_path / "a", {}, {"kind": "scalars", "t": 0.25, "step": 1, "values": {"acc": 0.1}})
+    made = exported("wandb", run, tmp_path / "out")
+    assert {"no-end": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert "completed" != records(back.target)[-1].get("reason")
+
+
 def test_resumed_by_wandb_is_one_run(tmp_path: Path) -> None:
     """Each start leaves a directory of its own; they come back as one run, and the later values count."""
     import wandb

@@ -23,7 +23,7 @@ QUERIES = {
     "corrupt file": "how-to/read-a-torn-run/",
     "what is a bundle": "spec/bundle/",
     "changelog": "changelog/",
-    "compare two runs": "reference/cli/",
+    "compare two runs": "viewer/",
     "schema": "reference/schemas/",
     # And more of the kind.
     "step-goes-backwards": "spec/rules/step-goes-backwards/",

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
 AS_TEXT = Cause("as-text", "changed", "a setting that is not a text is written as JSON text")
-NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as _")
+NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as its code: @ as _x40_")
 REASON = Cause("reason", "changed", "MLflow knows finished, failed and killed only")
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_\-. :/]")
+# MLflow allows the letters and digits of every script.
+_NOT_ALLOWED = re.compile(r"[^\w\-. :/]")
 _LONGEST_NAME = 250
 _LONGEST_PARAM = 6000
 BATCH = 1000
@@ -148,8 +149,8 @@ class _Export:
 
 
 def allowed_name(name: str) -> str:
-    """Return the nearest name that MLflow allows; an empty one if there is none."""
-    allowed = _NOT_ALLOWED.sub("_", name)
+    """Return *name* as MLflow allows it, two names never as the same one; an empty one if there is none."""
+    allowed = _NOT_ALLOWED.sub(lambda found: f"_x{ord(found[0]):x}_", name)
     is_path = os.path.normpath(allowed) == allowed and allowed[:1] != "/"
     return allowed if is_path and len(allowed) <= _LONGEST_NAME else ""
 

@@ -22,6 +22,7 @@ CLOCK = Cause("clock", "changed", "the run has no start, so the value has the ti
 STEP_BACKWARDS = Cause("step-goes-backwards", "dropped", "W&B keeps no value at a step before the last one")
 SAME_STEP = Cause("same-step", "dropped", "W&B keeps one value of a name at a step: the first is written")
 ONE_TIME = Cause("one-time", "changed", "W&B has one time for a step: that of its first value")
+NO_END = Cause("no-end", "changed", "the run has no end, which W&B has as exit code 1")
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at the last one")
 
 _LONGEST_WAIT = 60.0
@@ -57,7 +58,12 @@ class WandbExport:
             config=config if isinstance(config, dict) else None,
             settings=wandb.Settings(**options, **private),
         )
-        code = 0
+        # W&B calls a run with exit code 0 finished.
+        code = 0 if self._run.end is not None else 1
+        if self._run.end is None:
+            self._ledger.items += 1
+            self._ledger.changed(NO_END, "run_end", "no end", code)
+            self._ledger.done()
         try:
             for item in self._run.items(self._ledger):
                 code = self._put(made, item, code)

@@ -22,6 +22,7 @@ from toyspec.convert.losses import (
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.wandb_export import (
     CLOCK,
+    NO_END,
     ONE_TIME,
     SAME_STEP,
     STEP_BACKWARDS,
@@ -79,7 +80,9 @@ FORMAT = Format(
         NO_PLACE,
         DAMAGED,
     ),
-    export_causes=(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(
+        *(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, NO_END, SUPERSEDED, NO_PLACE, DAMAGED),
+    ),
     notes=(
         "A flipped byte costs one record; the report names its place.",
         "A run that was resumed has a directory for each process. Those beside each other are one run.",
