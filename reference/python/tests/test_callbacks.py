@@ -165,7 +165,7 @@ def test_an_exception_in_fit_is_the_end_of_the_run(
 
 
 def test_training_of_hugging_face_obeys_health_rules_when_asked(hugging_face: Any, tmp_path: Path) -> None:
-    """With obey_health the Trainer is told to stop where a rule asks for it, and without it is not."""
+    """With obey_health the Trainer stops where a rule asks for it, and without it is not."""
     for obeys in (True, False):
         rules = [{"name": "nan", "type": "nonfinite", "on": "stop"}]
         callback = hugging_face.ToyspecCallback(
@@ -202,7 +202,7 @@ def test_one_process_of_several_does_not_stop_alone(
 
 
 def test_training_of_lightning_obeys_health_rules(lightning: Any, tmp_path: Path) -> None:
-    """Lightning's Trainer is told to stop by its own flag."""
+    """Lightning's Trainer stops by its own flag."""
     logger = lightning.ToyspecLogger(tmp_path, system_seconds=0.0, obey_health=True, health="default")
     trainer = type("Trainer", (), {"should_stop": False, "ckpt_path": None, "interrupted": False})()
     logger.log_graph(SimpleNamespace(_trainer=trainer))

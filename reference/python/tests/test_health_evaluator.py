@@ -48,7 +48,7 @@ def test_value_that_is_not_finite_is_one_incident(value: float | None) -> None:
     assert [(2, "begun"), (9, "recovered")] == events
 
 
-def test_null_of_a_foreign_log_is_no_value() -> None:
+def test_null_of_a_foreign_log_does_not_count() -> None:
     """Where null means that there is no value, it is none."""
     evaluator = _evaluator(type="nonfinite")
     assert [] == evaluator.observe({"loss": None}, step=1, null_is_value=False)
@@ -115,7 +115,7 @@ def test_plateau_is_a_median_that_does_not_improve() -> None:
 
 
 def test_plateau_of_a_metric_that_should_grow() -> None:
-    """With the goal max a growing metric is no plateau, and a falling one is."""
+    """With the goal max a falling metric is a plateau, and a growing one is not."""
     rule: dict[str, Any] = {"type": "plateau", "steps": 100, "share": 0.2, "goal": "max", "metric": "reward"}
     assert [] == _events(_evaluator(**rule), [float(step) for step in range(1, 600)], "reward")
     assert [] != _events(_evaluator(**rule), [600.0 - step for step in range(600)], "reward")
@@ -160,8 +160,8 @@ def test_stall_is_found_while_it_lasts_and_afterwards() -> None:
     assert [(51, "begun")] == [each[:2] for each in later]
 
 
-def test_pause_like_one_before_is_no_stall() -> None:
-    """An evaluation that takes as long as the one before it is no stall."""
+def test_pause_like_one_before_does_not_count() -> None:
+    """An evaluation that takes as long as the one before it does not count as a stall."""
     seconds = [100.0 if at % 50 == 49 else 1.0 for at in range(400)]
     assert [50] == [step for step, _, _ in _paced(_evaluator(type="stall", times=10, seconds=60), seconds)]
 

@@ -99,7 +99,7 @@ def test_wrong_rule_is_reported_with_line_and_key(tmp_path: Path, table: str, ex
 
 
 def test_tables_must_be_arrays(tmp_path: Path) -> None:
-    """[health] in place of [[health]] is an error that says so."""
+    """[health] in place of [[health]] is an error with what to write."""
     with pytest.raises(ConfigurationError, match=r"begin each with \[\[health\]\]"):
         _written(tmp_path, '[health]\npreset = "default"\n')
 

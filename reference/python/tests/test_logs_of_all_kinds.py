@@ -108,7 +108,7 @@ def _curve(steps: Sequence[Any], values: Sequence[Any]) -> Curve:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_values_of_a_log_that_nobody_listed(name: str, tmp_path: Path) -> None:
+def test_values_of_a_log_of_no_known_program(name: str, tmp_path: Path) -> None:
     """Each value is in the curve of its name at its step; what is not read has a finding, what is a guess a note."""
     log = LOGS[name]
     path = tmp_path / log.file

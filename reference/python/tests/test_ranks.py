@@ -114,7 +114,7 @@ def test_run_of_one_process(tmp_path: Path) -> None:
 
 
 def test_restart_with_fewer_processes(tmp_path: Path) -> None:
-    """The number of processes is that of the last attempt, and the time between attempts is no silence."""
+    """The number of processes is that of the last attempt, and the time between attempts does not count as silence."""
     resume = [{"kind": "run_resume", "t": 3.5, "from_step": 3, "world_size": 2, "resumed_at": "2026-01-01T05:00:00Z"}]
     for rank in range(2):
         later = [{"kind": "step", "t": 4.0 + rank, "step": 4, "loss": 1.0}, *end(6)]

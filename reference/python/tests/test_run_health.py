@@ -61,7 +61,7 @@ def test_every_way_to_log_is_watched(way: str) -> None:
     assert [(expected, "begun")] == [(each.metric, each.event) for each in check_health("runs/a", RULES)]
 
 
-def test_loop_that_asks_is_told_to_stop_and_the_run_says_so() -> None:
+def test_loop_that_asks_stops_and_the_run_names_the_rule() -> None:
     """A loop that asks and stops ends its run as aborted, with the rule; one that does not ask is not disturbed."""
     for run_id, asks in (("asks", True), ("does-not", False)):
         with _start(run_id) as run:
@@ -168,7 +168,7 @@ def test_environment_lets_a_program_resume_its_run(monkeypatch: pytest.MonkeyPat
 
 
 def test_environment_without_a_run_id_starts_a_new_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that nobody names cannot be resumed, and starts as ever."""
+    """A run without a name cannot be resumed, and starts as before."""
     monkeypatch.setenv("TOYSPEC_EXIST", "resume")
     with toyspec.start_run("runs", git=None) as run:
         run.step(1, loss=1.0)

@@ -1,4 +1,4 @@
-"""What a summary says of a run beyond the columns of a list."""
+"""What a summary has beyond the columns of a list."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_kinds_are_counted(tmp_path: Path) -> None:
 
 
 def test_goal_that_a_log_states_is_the_goal(tmp_path: Path) -> None:
-    """Smaller is better by ``min`` alone; ``none`` is no goal, and a name may end in ``*``."""
+    """Smaller is better by ``min`` alone; ``none`` is not a goal, and a name may end in ``*``."""
     goals = {"a": "min", "b": "max", "loss": "none", "val/*": "max", "val/l*": "min"}
     defined = [{"kind": "define", "t": 0.0, "name": name, "goal": goal} for name, goal in goals.items()]
     run = _summary(tmp_path, *defined, _step(1, loss=1.0))

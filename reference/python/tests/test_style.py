@@ -207,7 +207,8 @@ def test_tree_is_bound_to_no_machine(finding: str) -> None:
     found = [
         f"{shown(path)}:{text.count(LF, 0, match.start()) + 1}: {match[0][:100]}"
         for path in written_files()
-        if path != Path(__file__).resolve()
+        # The compressed bytes of a picture have any three letters by chance.
+        if path != Path(__file__).resolve() and path.suffix != ".png"
         for text in [path.read_bytes().decode("utf-8", "replace")]
         for match in pattern.finditer(text)
     ]

@@ -47,6 +47,8 @@ FAULT_INJECTION = (
     "conformance/tests/test_pipes.py",
     "reference/c/Makefile",
     "reference/emitters/conform/",
+    "reference/python/bench/health_alarms.py",
+    "reference/python/tests/chaos/",
     "reference/c/fault_writer.c",
     "reference/c/test_faults.c",
     "reference/go/cmd/fault-writer/",

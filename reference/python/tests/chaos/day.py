@@ -125,7 +125,7 @@ class Day:
     def _writing(self, name: str) -> Any:
         number = self._names.index(name)
         words = [*_PROGRAMS, "write", str(self._runs), name, str(self._plan.notes / f"{name}.states")]
-        # The last run is started anew each time: what was there is kept under another name.
+        # The last run is started again each time: what was there is kept under another name.
         words += ["--exist", "replace" if number == RUNS - 1 else "resume", "--pause", str(self._plan.pause)]
         words += ["--durability", "fsync"] if number == 1 else []
         words += ["--to", TO] if number == 2 else []
@@ -199,7 +199,7 @@ class Day:
     def _kill_writer(self) -> None:
         name = self._chance.choice(self._names)
         number = self._chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
-        # One that is killed before it has seen a cut leaves half a line joined with another: nobody can see to that.
+        # One that is killed before it has seen a cut leaves half a line joined with another.
         if time.monotonic() >= self._cut_at[name] + _SEEN_SECONDS:
             self._writers[name].measure()
             self._writers[name].kill(number)
@@ -255,7 +255,7 @@ class Day:
             self._resize(found.f_blocks * found.f_frsize)
 
     def _resize(self, size: int) -> None:
-        # It is refused where more has been written since; then the disk stays as it is.
+        # It is refused where more has been written since; then the disk stays unchanged.
         words = ["mount", "-o", f"remount,size={size}", str(self._plan.disk)]
         subprocess.run(words, capture_output=True, check=False)
 

@@ -1,4 +1,4 @@
-"""What a writer of the chaos says of each record, in a file that survives its kill: a byte for each."""
+"""What a writer of the chaos notes for each record, in a file that survives its kill: a byte for each."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class NumberAsText(NamedTuple):
     """The member, flattened."""
     text: str
     is_new: bool = False
-    """True where the member was no number before: it is reported once."""
+    """True where the member had another type before: it is reported once."""
 
 
 class NumbersAsText:

@@ -297,7 +297,7 @@ def _told_apart(at: int, cells: list[str], whole: list[str]) -> str:
     alike = [text for cell, text in zip(cells, whole, strict=True) if cell == cells[at]]
     if len(set(alike)) == 1:
         return cells[at]
-    begin = max(len(os.path.commonprefix(alike)) - _SHOWN_BEFORE, 0)  # noqa: RUF071 - these are no paths
+    begin = max(len(os.path.commonprefix(alike)) - _SHOWN_BEFORE, 0)  # noqa: RUF071 - texts, and not paths
     return cut(("…" if begin else "") + printable(whole[at][begin:]), _VALUE_COLUMNS)
 
 

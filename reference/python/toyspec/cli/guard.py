@@ -30,7 +30,7 @@ With --restarts, a command is started again after it was killed by a signal,
 after a stall, for which guard ends it, and after it ended since a rule with
 on = "stop" was broken. It finds TOYSPEC_EXIST=resume in its environment, by
 which toyspec.start_run goes on with its run; its checkpoint it loads by itself.
-Guard never ends a command that it may not start again, unless --stop says so."""
+Guard never ends a command that it may not start again, except with --stop."""
 
 _EPILOG = """\
 exit status:

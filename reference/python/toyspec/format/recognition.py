@@ -83,7 +83,7 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
         kind = dialect.form.type
         if kind in impossible or (kind == "csv" and keys == NO_KEYS and not _may_have_header(head, dialect)):
             continue
-        # An inner object of one that has several lines is no line of output.
+        # An inner object of one that has several lines is not a line of output.
         if not has_text(head, dialect) or (kind == "pattern" and opening == b"{" and decode_lenient(head) is not None):
             continue
         if keys.columns:

@@ -578,8 +578,8 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'values': {'except': ['inner', 'size', 'planned']},
   'non_finite': ['text'],
   'steps': 'any',
-  'loses': 'Values are rounded as printed. Of the progress bar of an epoch, the last state is read; there '
-           'are no times.'},
+  'loses': 'Values are rounded as printed. Of the progress bar of an epoch, the last state is read. Times '
+           'are not printed.'},
  {'name': 'keras-csv',
   'title': 'Keras CSVLogger',
   'source': {'program': 'keras', 'version': '3.15', 'where': 'CSVLogger.on_epoch_end'},

@@ -20,7 +20,7 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     level: Level
     """How serious it is; the end of an incident is an info."""
     text: str
-    """What happened, with the numbers; names from the log are in it as they are."""
+    """What happened, with the numbers; names from the log are in it unchanged."""
     event: Literal["begun", "recovered"] = "begun"
     metric: str | None = None
     """Name of the metric concerned."""

@@ -14,7 +14,7 @@ import msgspec
 
 from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, DiskRule, MetricRule, RankBehindRule, StallRule
-from toyspec.health.series import Series
+from toyspec.health.series import WatchedSeries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class _Process:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.series: dict[str, dict[str, Series]] = {}
+        self.series: dict[str, dict[str, WatchedSeries]] = {}
         self.last_step: float | None = None
         self.last_step_time: float | None = None
         self.last_time: float | None = None
@@ -59,7 +59,7 @@ class _Process:
         self.attempt = 1
         self.phase = "train"
 
-    def series_of(self, phase: str) -> dict[str, Series]:
+    def series_of(self, phase: str) -> dict[str, WatchedSeries]:
         """Return the metrics of *phase*, by name."""
         found = self.series.get(phase)
         if found is None:
@@ -161,7 +161,8 @@ class HealthEvaluator:
     ) -> list[HealthAlert]:
         """Take in *values* by name, of *step* and at *time* in seconds; None is a value that was not finite.
 
-        Without *is_progress* they do not show that training goes on. Without *null_is_value* None is no value.
+        Without *is_progress* they do not show that training goes on. Without *null_is_value* None does not
+        count as a value.
         """
         process = self._processes.get(rank) or self._process(rank)
         found: list[HealthAlert] = []
@@ -237,7 +238,7 @@ class HealthEvaluator:
         return found
 
     def rewind(self, step: float, *, rank: int = 0) -> None:
-        """Take in that the run goes on from *step*: later values do not count any more, and the pause is no stall."""
+        """Take in that the run goes on from *step*: neither what was after it nor the pause counts."""
         process = self._process(rank)
         for series_of in process.series.values():
             for series in series_of.values():
@@ -250,13 +251,13 @@ class HealthEvaluator:
             self._processes[rank] = _Process(rank)
         return self._processes[rank]
 
-    def _begin(self, name: str, phase: str, rank: int) -> Series:
+    def _begin(self, name: str, phase: str, rank: int) -> WatchedSeries:
         rules = [rule for rule in self._of_metrics if rule.covers(name, phase)]
         self._metrics += 1
         if self._metrics > MOST_METRICS:
             self.unwatched += 1
             return _UNWATCHED
-        return Series(name, rules, rank if self._several else None) if rules else _UNWATCHED
+        return WatchedSeries(name, rules, rank if self._several else None) if rules else _UNWATCHED
 
     def _note_progress(
         self, process: _Process, step: float | None, time: float | None, phase: str, found: list[HealthAlert]
@@ -302,7 +303,7 @@ class HealthEvaluator:
                 found += series.take(pace, step)
 
     def _limit(self, rule: StallRule, process: _Process) -> float:
-        # A pause as long as one before it, for an evaluation or a checkpoint, is no stall.
+        # A pause as long as one before it, for an evaluation or a checkpoint, does not count as a stall.
         return max(rule.seconds, rule.times * (process.interval or 0.0), _PAUSES * process.longest_pause)
 
     def _end_pause(self, process: _Process, pause: float, step: float | None, found: list[HealthAlert]) -> None:
@@ -399,4 +400,4 @@ def _fullness(rule: DiskRule, free: float, lost: float, used: float) -> tuple[st
     return "", 0.0, 0.0
 
 
-_UNWATCHED = Series("", (), None)
+_UNWATCHED = WatchedSeries("", (), None)

@@ -51,7 +51,7 @@ class _RuleState:
         self.reference = 0.0
 
 
-class Series:
+class WatchedSeries:
     """The values of one metric, as far as the rules about it need them.
 
     A caller that is in a hurry passes a value by ``take`` only if it is not between ``low`` and ``high``, or the series

@@ -139,7 +139,7 @@ def place_in_settings(path: str, array: str, at: int, key: str) -> str:
 
 
 def _tables_in(lines: list[str], array: str) -> int | None:
-    """Return how many tables ``[[array]]`` *lines* have; None where they end within a text, and so are no TOML."""
+    """Return how many tables ``[[array]]`` *lines* have; None where they end within a text, and so are not TOML."""
     import tomllib
 
     try:

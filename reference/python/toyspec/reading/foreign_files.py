@@ -42,7 +42,7 @@ def look_at(path: str) -> Look:
 
 
 def is_other_document(path: str, data: bytes) -> bool:
-    """Return whether *data*, the bytes of the file *path*, are text without an LF that is no part of a record.
+    """Return whether *data*, the bytes of the file *path*, are text without an LF that is not a part of a record.
 
     It is one object that follows no profile, or text that does not begin as one. Half a record is not an object, and a
     whole one of toyspec names its profile.

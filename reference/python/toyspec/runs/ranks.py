@@ -44,7 +44,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Path of its stream."""
     state: RunState
     reason: str | None
-    """How it ended; None where it does not say so."""
+    """How it ended; None where its log has no end."""
     error: str | None
     first_step: int | None
     last_step: int | None
@@ -121,7 +121,7 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     names = os.listdir(directory or os.curdir) if os.path.isdir(directory or os.curdir) else []
     found = {rank: name for name in names if (rank := rank_of(name)) is not None}
-    # What is no directory of streams of ranks is a run of one process.
+    # All but a directory of streams of ranks is a run of one process.
     places = {rank: os.path.join(directory, found[rank]) for rank in sorted(found)} or {0: locate_stream(path)[0]}
     logs: dict[int, _RankLog] = {}
     errors: list[PathError] = []

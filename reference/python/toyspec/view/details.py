@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from toyspec.findings import FileReport
     from toyspec.health.alerts import HealthAlert
+    from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import Record
 
@@ -81,17 +82,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         "end": found.end,
         "config": start.get("config", {}),
         "metrics": metrics,
-        "account": {
-            "records": account.records,
-            "committed": account.committed_bytes,
-            "fragment": account.fragment.length if account.fragment is not None else 0,
-            "gap_bytes": account.gap_bytes,
-            "size": account.size,
-        },
-        "gaps": [
-            {"line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
-            for gap in account.gaps[:MOST_ITEMS]
-        ],
+        **_account_of(account),
         **lists,
         "alerts": found.lists.get("alerts", []),
         "histograms": list(found.histograms.values()),
@@ -99,6 +90,23 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         "files": _files(path),
         **checked,
         "left_out": found.left_out,
+    }
+
+
+def _account_of(report: ReadReport) -> dict[str, Any]:
+    """Return how many bytes of the stream are records, and where it cannot be read."""
+    return {
+        "account": {
+            "records": report.records,
+            "committed": report.committed_bytes,
+            "fragment": report.fragment.length if report.fragment is not None else 0,
+            "gap_bytes": report.gap_bytes,
+            "size": report.size,
+        },
+        "gaps": [
+            {"line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
+            for gap in report.gaps[:MOST_ITEMS]
+        ],
     }
 
 

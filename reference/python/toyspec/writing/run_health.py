@@ -71,7 +71,7 @@ class RunHealth:
 
     @property
     def ending(self) -> dict[str, Any] | None:
-        """The end of a run of which the loop asked and was told to stop; None for every other one."""
+        """The end of a run whose loop asked, and was asked to stop; None for every other one."""
         if self._stop_alert is None or not self._is_obeyed:
             return None
         return {"reason": "aborted", "error": f"stopped by {self._stop_alert.rule}: {self._stop_alert.text}"}

@@ -126,30 +126,27 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     at = this_process() if process is None else process
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
-    if isinstance(model, str):
-        arch, model = model, None
+    arch, model = (model, None) if isinstance(model, str) else (arch, model)
     watched = _health_of(health, alerts)
     redaction = Redaction(unredacted)
     question = GitQuestion() if git == "around" else None
     run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
     settings = None if config is None else redaction.settings(members_of(config))
-    labels: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
-    parts: dict[str, Any] = {"backend": backend, "phase": phase, "parent": parent, "data": data}
-    companions = mirrors if sync is None else [*mirrors, synced(sync)]
-    safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal, "mirrors": companions}
+    parts: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
+    parts |= {"backend": backend, "phase": phase, "parent": parent, "data": data}
+    safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
     with contextlib.ExitStack() as undoing:
-        if run_id is None:
+        directory = None if run_id is None else os.path.join(root, check_run_id(run_id))
+        if directory is None:
             directory = _claimed(os.fspath(root), template, arch or DEFAULT_NAME, clock.wall(), on_error)
             undoing.callback(_remove_if_empty, directory)
-        else:
-            directory = os.path.join(root, check_run_id(run_id))
         open_runs.start_again(os.path.join(directory, stream_name))
         access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
+        access["mirrors"] = mirrors if sync is None else [*mirrors, synced(sync)]
         run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
         undoing.callback(run.close)
-        if watched is not None and run.active:
-            run.watch(watched(run))
+        _watch(run, watched)
         if run.resumes:
             _go_on(run, settings, at, from_step)
             question = None
@@ -157,14 +154,22 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             if exist == "replace" and at.rank == 0:
                 keep_rank_files(directory, at.size if ranks == "all" else 1)
             parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
-            run.run_start(config=settings, **labels, **parts, **_circumstances(redaction, at))
+            run.run_start(config=settings, **parts, **_circumstances(redaction, at))
         _say_replaced(run, redaction)
         run.keep_until_exit()
         if run.active:
-            seconds = 10.0 if system is True else float(system)
-            run.collect(Evidence(run, question, system_seconds=seconds, console=console, diff=diff))
+            run.collect(Evidence(run, question, system_seconds=_interval(system), console=console, diff=diff))
         undoing.pop_all()
     return run
+
+
+def _interval(system: bool | float) -> float:
+    return 10.0 if system is True else float(system)
+
+
+def _watch(run: RunWriter, watched: Callable[[RunWriter], RunHealth] | None) -> None:
+    if watched is not None and run.active:
+        run.watch(watched(run))
 
 
 def _model(arch: str | None, model: Any) -> dict[str, Any] | None:

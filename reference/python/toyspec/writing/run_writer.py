@@ -194,7 +194,7 @@ class RunWriter(EventMethods):
     def should_stop(self) -> bool:
         """True once a health rule with ``on="stop"`` was broken, until the run is resumed; see ``start_run``.
 
-        Nothing is stopped by itself. A run of which the loop was told to stop ends as aborted by that rule, unless its
+        Nothing is stopped by itself. A run whose loop has seen it ends as aborted by that rule, unless its
         end is given. In a process that does not write, this is False: send the answer of the first one to the others.
         """
         return self._health is not None and self._health.should_stop

@@ -1,6 +1,6 @@
 """Adds to the core what a sweep of mutants does not ask: each statement, and each mutant that is made by hand.
 
-python -m conformance.authoring.core
+python -m conformance.authoring.core_questions
 """
 
 from __future__ import annotations
