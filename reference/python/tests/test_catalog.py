@@ -202,6 +202,19 @@ def test_build_that_is_stopped_leaves_the_catalog(
     assert {str(file.relative_to(out)) for file in out.glob("*/*")} == known
 
 
+def test_table_that_cannot_be_written(runs: Path, tmp_path: Path) -> None:
+    """An error of the disk is one of the catalog, with its place, and what was there stays."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    before = rows(out)
+    for file in out.glob("runs/*.000001.parquet"):
+        file.with_name(file.name.replace("000001", "000002")).mkdir()
+    put(runs, "new", stream("new"))
+    with pytest.raises(CatalogError, match=r"cannot be written: .*; what was there is unchanged"):
+        update_catalog(out)
+    assert before == rows(out)
+
+
 def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     """Another version, another file, another directory and a missing one are each named."""
     out = tmp_path / "catalog"

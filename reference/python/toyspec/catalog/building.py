@@ -11,7 +11,7 @@ from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
 from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
 from toyspec.catalog.records import is_text, records_below
-from toyspec.catalog.tables import LISTS, ROWS, Tables, names_of
+from toyspec.catalog.tables import LISTS, ROWS, Tables, library, names_of
 from toyspec.distributed.processes import Processes, Start
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
@@ -140,6 +140,9 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
         made.runs = tables.write(old.runs if old else [], made.generation)
         made.names = list(map(names_of, made.runs))
         made.values = tables.write_values(old.values if old else [], made.generation) if base.has_values else []
+    except library().Error as error:
+        fact = str(error).partition("\n")[0]
+        raise CatalogError(catalog, f"cannot be written: {fact}; what was there is unchanged") from None
     finally:
         tables.close()
     if old:
