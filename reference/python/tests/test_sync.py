@@ -20,9 +20,10 @@ import toyspec
 from command_line import toyspec as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
-from toyspec.sync import folders
+from toyspec.sync import folders, run_sync
+from toyspec.sync.destinations import target_of
 from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import SyncSettings
+from toyspec.sync.run_sync import RunSync, SyncSettings
 from toyspec.sync.syncing import Syncing, Watching
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -34,6 +35,15 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let objects from 1 KiB on grow by copies."""
     monkeypatch.setattr(s3_buckets, "LEAST_PART_BYTES", 1 << 10)
     monkeypatch.setattr(s3_buckets.S3Bucket, "least_extended", 1 << 10)
+
+
+@pytest.fixture
+def parts_of_a_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let objects from 1 MiB on grow by copies, not from 5 MiB on."""
+    for place, name in (
+        (s3_buckets, "LEAST_PART_BYTES"), (s3_buckets.S3Bucket, "least_extended"), (run_sync, "_EXTENDED_BYTES"),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, name, 1 << 20)
 
 
 def test_whole_lines_only(store: Store, run: Path) -> None:
@@ -100,14 +110,41 @@ def test_uploads_that_a_kill_left_are_given_up(store: Store, run: Path) -> None:
 
 
 def test_short_stream_waits_until_it_has_grown(store: Store, run: Path) -> None:
-    """While it is watched, a stream that can only be sent whole is sent when it has grown by half, or has ended."""
+    """While it is watched, a stream that can only be sent whole is sent when it has grown to 80 KiB, or has ended."""
     syncing = Syncing(str(run.parent), TO, SyncSettings())
     outcomes = []
-    for steps, end in ((1000, ""), (1001, ""), (1600, ""), (1601, "completed")):
+    for steps, end in ((500, ""), (501, ""), (1000, ""), (1300, ""), (1301, "completed")):
         put(run, stream(steps, end=end))
         outcomes.append(outcome(syncing.once("due")))
-    assert ["sent", "waiting", "sent", "sent"] == outcomes
-    assert stream(1601) == store.get(LOG)
+    assert ["sent", "waiting", "waiting", "sent", "sent"] == outcomes
+    assert stream(1301) == store.get(LOG)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "max_delay", "most"),
+    [(30.0, None, 1.4), (120.0, None, 1.6), (720.0, None, 2.6), (120.0, 12.0, 6.0), (120.0, 2.0, 29.0)],
+)
+@pytest.mark.usefixtures("parts_of_a_mebibyte")
+def test_cost_of_a_stream_that_grows(
+    store: Store, run: Path, seconds: float, max_delay: float | None, most: float
+) -> None:
+    """A stream that can be extended in the end costs 1.34 times its bytes, 2 KiB a second, and what its delay costs."""
+    whole = stream(16_000, end="")
+    assert len(whole) > 1 << 20
+    now = 0.0
+    settings = SyncSettings(max_delay=max_delay)
+    one = RunSync(str(run), f"{TO}/a", target_of(TO), settings, clock=lambda: now)
+    sent, latest = 0, 0.0
+    while now < seconds:
+        now += seconds / 120
+        put(run, whole[: int(len(whole) * now / seconds)])
+        result = one.bring("due")
+        sent += result.sent
+        latest = now if result.sent else latest
+        assert max_delay is None or now - latest < max_delay + seconds / 120
+    sent += one.bring("all").sent
+    assert whole == store.get(LOG)
+    assert sent <= most * len(whole)
 
 
 @pytest.mark.parametrize("parts", [1 << 10, 5 << 20])

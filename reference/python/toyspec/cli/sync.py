@@ -35,6 +35,12 @@ and a log is only replaced by one that continues it, or after it has another
 name. Each write names the object that it replaces, so two of these commands
 never undo each other. After any interruption, call it again.
 
+With --watch, PLACE gets new lines at each poll. A stream that it only takes
+whole (s3:// below 5 MiB, az:// below 256 KiB, gs://) waits for a second for each
+2 KiB of it, or until it reaches 5 MiB, a quarter of that, a sixteenth and so on.
+--max-delay D sends it after D seconds at the latest. If it takes T seconds to
+reach 5 MiB, that costs up to T/2D times 5 MiB more.
+
 The log of a run is sent: streams, their side files, run.json, flow.json and
 the seal. --all sends all other files too."""
 
@@ -70,6 +76,12 @@ def configure(parser: Parser) -> None:
         default=_EVERY_SECONDS,
         help=f"with --watch: time between two polls; default: {_EVERY_SECONDS:g}",
     )
+    parser.add_argument(
+        "--max-delay",
+        metavar="SECONDS",
+        type=seconds,
+        help="with --watch: most seconds that new lines wait where a stream is only taken whole",
+    )
     parser.add_argument("--all", action="store_true", help="send weights, artifacts and all other files of a run too")
     parser.add_argument("--dry-run", action="store_true", help="send nothing, and say what would be sent")
     parser.add_argument(
@@ -89,12 +101,15 @@ def run(options: Namespace) -> int:
 
     if not os.path.isdir(options.runs):
         raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
+    if options.max_delay is not None and not options.watch:
+        raise UsageError("--max-delay is about --watch; without it, everything is sent at once")
     if options.watch and options.dry_run:
         raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
     chosen = SyncSettings(
         extent="all" if options.all else "logs",
         thoroughness="all" if options.checksum else "ends",
         on_conflict="keep both" if options.keep_both else "leave",
+        max_delay=options.max_delay,
     )
     syncing = Syncing(options.runs, options.place, chosen, rehearse=options.dry_run)
     return _watched(syncing, options) if options.watch else _once(syncing, options)

@@ -32,9 +32,10 @@ def main() -> int:
     over = end_of_training()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     name = os.path.basename(order.directory)
+    settings = SyncSettings(extent=order.sync.files, max_delay=order.sync.max_delay)
     try:
         address = path_in(destination_of(order.sync.to), name)
-        run = RunSync(order.directory, address, target_of(address), SyncSettings(extent=order.sync.files))
+        run = RunSync(order.directory, address, target_of(address), settings)
     except (ToyspecError, ImportError) as error:
         give_up(f"{error}; nothing of run {name} is sent")
         return 1

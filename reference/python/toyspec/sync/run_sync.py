@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from toyspec.sync.targets import Target
 
 _ATTEMPTS = 4
-_GROWTH = 1.5
-_WHOLE_BYTES_PER_SECOND = 1 << 13
+# S3 extends an object from this size on. A stream that can only be sent whole is sent at this size, and at a quarter, a
+# sixteenth and so on of it: before it can be extended, that is a third of it in all.
+_EXTENDED_BYTES = 5 << 20
+_WHOLE_BYTES_PER_SECOND = 1 << 11
 _COPIED_BYTES_PER_SECOND = 1 << 25
 _RANK: dict[Outcome, int] = {"same": 0, "sent": 1, "waiting": 2, "ahead": 3, "conflict": 4, "failed": 5}
 
@@ -44,6 +46,8 @@ class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     thoroughness: Thoroughness = "ends"
     on_conflict: Literal["leave", "keep both"] = "leave"
     """Whether an object of another run stays, or gets another name before it is replaced."""
+    max_delay: float | None = None
+    """Most seconds for which a stream that can only be sent whole waits; None where only its bytes decide."""
 
 
 class _Known(NamedTuple):
@@ -264,7 +268,9 @@ class RunSync:
         elapsed = self._clock() - known.at
         if self._target.can_extend(entry):
             return elapsed >= entry.size / _COPIED_BYTES_PER_SECOND
-        return opened.stop >= _GROWTH * entry.size or elapsed >= opened.stop / _WHOLE_BYTES_PER_SECOND
+        wait = opened.stop / _WHOLE_BYTES_PER_SECOND
+        limit = self._settings.max_delay
+        return opened.stop >= _next_size(entry.size) or elapsed >= (wait if limit is None else min(wait, limit))
 
     def _may_seal(self, opened: LocalFile) -> bool:
         """Return whether the place has all that the seal *opened* is of."""
@@ -294,6 +300,16 @@ class RunSync:
 def _goes_on(opened: LocalFile, known: _Known) -> bool:
     """Return whether *opened* still begins with what it had when it was last compared."""
     return opened.stop >= known.entry.size and known.ends == ends_of(opened, known.entry.size)
+
+
+def _next_size(size: int) -> int:
+    """Return the least size above *size* at which a stream is sent whole again."""
+    found = _EXTENDED_BYTES
+    while found > size:
+        found //= 4
+    while found <= size:
+        found *= 4
+    return max(found, size + 1)
 
 
 def _signature(path: str) -> Signature | None:

@@ -32,10 +32,17 @@ class Sync(msgspec.Struct, frozen=True):
     """Seconds for which an ended run is tried again while the place does not answer."""
     files: Literal["logs", "all"] = "logs"
     """Whether weights, artifacts and all other files of the run are sent too."""
+    max_delay: float | None = None
+    """Most seconds for which new lines wait where a stream can only be sent whole; None where only its bytes decide.
+
+    Shorter ones cost more: see ``toyspec sync --help``.
+    """
 
     def __post_init__(self) -> None:
-        for name, least in (("every", 0.01), ("wait", 0.0), ("patience", 0.0)):
+        for name, least in (("every", 0.01), ("wait", 0.0), ("patience", 0.0), ("max_delay", 0.01)):
             value = getattr(self, name)
+            if name == "max_delay" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
                 raise ValueError(f"{name} is {value!r}; it must be a number of seconds ≥ {least:g}")
         if self.files not in ("logs", "all"):
