@@ -180,6 +180,10 @@ bench-engine: build/bench-usual/installed-$(PYTHON_VERSION) bench-rust ## measur
 scale: $(DEV) ## measure many runs on disk and in a store, and predict many workers (4 minutes); `make scale ARGS='--most 100000 --publish'`
 	@$(BIN)/python $(BENCH)/catalog_scale.py $(ARGS)
 
+.PHONY: scale-limits
+scale-limits: $(DEV) ## measure a catalog beside listing and reading the same files; `make scale-limits ARGS='100000 --publish'`
+	@$(BIN)/python $(BENCH)/catalog_limits.py $(ARGS)
+
 .PHONY: bench-all
 bench-all: bench bench-loggers ## measure the loggers of other tools too
 
