@@ -128,11 +128,10 @@ def test_every_dialect_is_imported(tmp_path: Path, name: str) -> None:
             if row.value.get("kind") == "system_metric":
                 # Trackio's are carried in events of the kind system.
                 continue
-            prefix = f"{row.phase}/" if row.phase and row.phase not in ("train", "eval", "decode", "serve") else ""
             step = row.step if isinstance(row.step, int) and row.step >= 0 else None
             for metric, value in sorted(row.values.items()):
                 finite = None if value is None or not math.isfinite(value) else value
-                expected.append((prefix + metric, step, finite))
+                expected.append((metric, step, finite))
     found = [item for made in (run, *attempts) for item in scalars(made.target)]
     assert sorted(expected, key=repr) == sorted(found, key=repr)
 
