@@ -28,7 +28,8 @@ def test_schema_of_the_settings() -> None:
     table = 'files = ["rewards*.jsonl"]\nstep = ["u"]\nsteps = "increase"\n'
     settings = f'roots = ["logs"]\nignore = ["step-goes-backwards"]\n[dialects.reward-log]\n{table}'
     assert [] == errors_of(settings)
-    for wrong in ("roots = 1\n", "root = []\n", "[dialects.a]\nstep = 1\n", "[dialects.a]\n"):
+    assert [] == errors_of('[[health]]\npreset = "default"\n[[alerts]]\ncommand = ["say"]\n')
+    for wrong in ("[[health]]\nkind = 1\n", "roots = 1\n", "root = []\n", "[dialects.a]\nstep = 1\n", "[dialects.a]\n"):
         assert [] != errors_of(wrong), wrong
 
 
