@@ -146,6 +146,29 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
     assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
+    """Ctrl-C within an import ends the process: as an exception in an extension module it is lost, or a crash."""
+    script = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'msgspec':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from toyspec.__main__ import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "check", str(tmp_path)],
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=30,
+    )
+    assert (-signal.SIGINT, b"", b"") == (done.returncode, done.stdout, done.stderr)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 def test_reader_of_the_output_goes_away() -> None:
     """When the reader of a pipe is gone, the exit status is 141 and nothing is said."""

@@ -304,8 +304,9 @@ class Day:
         """Note everything that is wrong after the end."""
         self._settle_followers()
         for syncer in self._syncers:
-            if syncer.is_running and syncer.interrupt() not in (0, 1):
-                self._wrong.append(f"{syncer.name} did not end by Ctrl-C: {syncer.last_words()}")
+            status = syncer.interrupt() if syncer.is_running else 0
+            if status not in (0, 1):
+                self._wrong.append(f"{syncer.name} did not end by Ctrl-C, status {status}: {syncer.last_words()}")
         for to in (TO, str(self._copy)):
             self._settle_place(to)
         for name in self._names:

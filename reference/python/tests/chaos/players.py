@@ -61,8 +61,14 @@ class Player:
             self._process.wait()
 
     def interrupt(self, seconds: float = 60.0) -> int | None:
-        """Ask the process to end, as Ctrl-C does; return its status, None if it had to be killed."""
+        """Ask the process to end, as Ctrl-C does; return its status, None if it had to be killed.
+
+        A process that has just been started is waited for: one that does not catch signals so far ends by the signal.
+        """
         assert self._process is not None
+        deadline = time.monotonic() + seconds
+        while self.is_running and not _catches(self._process.pid, signal.SIGTERM) and time.monotonic() < deadline:
+            time.sleep(0.02)
         self._is_killed = True
         self._process.send_signal(signal.SIGINT)
         return self.wait(seconds)
@@ -108,6 +114,15 @@ class Player:
         with contextlib.suppress(OSError, ValueError, IndexError):
             pages = int(Path(f"/proc/{self.process_id}/statm").read_text(encoding="ascii").split()[1])
             self.most_bytes = max(self.most_bytes, pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _catches(process_id: int, number: signal.Signals) -> bool:
+    """Return whether a process has a handler for a signal."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process_id}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
 
 
 def stopped(process_id: int, seconds: float = 10.0) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,11 @@ def _command(name: str, arguments: list[str]) -> int:
     _passed_over()
     if getattr(options, "ray", None) is not None:
         _keep_standard_output()
-    code = load(name).run(options)
+    command = load(name)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        # So was it for the time of the imports.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = command.run(options)
     _say_passed_over(name)
     return code
 
