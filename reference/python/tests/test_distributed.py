@@ -4,8 +4,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from operator import length_hint
@@ -158,19 +156,6 @@ def test_worker_destroys_nothing_of_its_parent(tmp_path: Path) -> None:
         gc.enable()
     gc.collect()
     assert [f"destroyed.{os.getpid()}"] == [path.name for path in tmp_path.iterdir()]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process of the viewer is copied")
-@pytest.mark.parametrize(("threads", "method"), [(0, "fork"), (1, "spawn")])
-def test_viewer_copies_no_process_with_threads(threads: int, method: str) -> None:
-    """A thread that the module threading does not know of, as those of libraries, counts too."""
-    program = (
-        "import _thread, sys; from toyspec.distributed.processes import start_method; lock = _thread.allocate_lock()\n"
-        "lock.acquire(); [_thread.start_new_thread(lock.acquire, ()) for _ in range(int(sys.argv[1]))]\n"
-        "print(start_method())"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(threads)], capture_output=True, text=True, check=True)
-    assert method == done.stdout.strip()
 
 
 def refuses(items: list[int]) -> list[int]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
-from typing import TYPE_CHECKING
+import signal
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,11 +17,9 @@ from toyspec.view.identities import identity_at
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from toyspec.view.curve_store import CurveStore
-
+scan_batch = scanning._scan_batch
 LINES = (
     '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
     '{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
@@ -27,18 +27,17 @@ LINES = (
 )
 
 
-def killed(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
-    """End the process, as the system does where memory is short."""
-    os._exit(9)
+def scanned_by_killed(batch: list[ScanWork], **how: Any) -> list[Scanned]:
+    """Scan *batch* as the viewer does, but end the process, as the system does where memory is short, for the run b."""
+    if any(work.run == "b" for work in batch):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return scan_batch(batch, **how)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the test changes what is forked")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="open defect: from Python 3.12 on, the killed worker is not noticed"
-)
+@pytest.mark.contended
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no process can be killed so")
 def test_killed_worker_hides_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is killed takes its batch with it; each stream of it is read again, in a process of its own."""
+    """A worker that is killed takes no run with it: its runs are read again, and the one that kills has the reason."""
     works = []
     for name in ("a", "b", "c"):
         path = tmp_path / name / "events.jsonl"
@@ -47,23 +46,42 @@ def test_killed_worker_hides_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         works.append(ScanWork(str(path), name, identity_at(str(path))))
     monkeypatch.setattr(scanning, "_ALONE_BYTES", 0)
     monkeypatch.setattr(scanning, "cores", lambda: 2)
-    monkeypatch.setattr(scanning, "start_method", lambda: "fork")
-    # Only the processes that are forked have it: those that begin as new programs read the streams.
-    monkeypatch.setattr(scanning, "scan_stream", killed)
+    monkeypatch.setattr(scanning, "_scan_batch", scanned_by_killed)
     taken: queue.SimpleQueue[Scanned] = queue.SimpleQueue()
-
-    def take(results: Sequence[Scanned]) -> None:
-        for each in results:
-            taken.put(each)
-
     workers = ScanWorkers(str(tmp_path / "cache"), DialectChoice())
     try:
-        workers.scan(works, take)
+        ends = workers.scan(works, taken.put)
         rows = [taken.get(timeout=120).row for _ in works]
+        assert all(end.result(timeout=120) is None for end in ends.values())
     finally:
         workers.close()
-    found = [(row["id"], row["state"], row["last_step"]) for row in rows if row is not None]
-    assert [("a", "complete", 1), ("b", "complete", 1), ("c", "complete", 1)] == sorted(found)
+    found = {row["id"]: (row["state"], row["last_step"], row["message"]) for row in rows if row is not None}
+    reason = "its worker process was ended by SIGKILL"
+    assert {"a": ("complete", 1, None), "b": ("damaged", None, reason), "c": ("complete", 1, None)} == found
+
+
+def scanned_for_ever(batch: list[ScanWork], *, began: str, **how: Any) -> list[Scanned]:
+    """Leave a mark, and scan until the process is ended."""
+    with open(began, "w", encoding="utf-8"):
+        pass
+    time.sleep(3600)
+    return []
+
+
+@pytest.mark.contended
+def test_close_waits_for_no_long_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing ends workers in the middle of their batch, and those that wait for its streams are woken."""
+    path, began = tmp_path / "events.jsonl", tmp_path / "began"
+    path.write_text(LINES)
+    monkeypatch.setattr(scanning, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(scanning, "cores", lambda: 2)
+    monkeypatch.setattr(scanning, "_scan_batch", partial(scanned_for_ever, began=str(began)))
+    workers = ScanWorkers(str(tmp_path / "cache"), DialectChoice())
+    ends = workers.scan([ScanWork(str(path), "a", identity_at(str(path)))], lambda _: None)
+    while not began.exists():
+        time.sleep(0.01)
+    workers.close()
+    assert ends[str(path)].cancelled()
 
 
 def test_stream_that_ends_its_worker_has_a_row(tmp_path: Path) -> None:

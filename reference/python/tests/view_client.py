@@ -54,7 +54,7 @@ def row_with_late_quick_row(root: Path, run: str, cache: Path, monkeypatch: pyte
     catalog._pending = {entry.path: Future(), "another": Future()}
 
     def late(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
-        catalog._take_scanned([scan_stream(work, catalog.store, dialect)])
+        catalog._take_scanned(scan_stream(work, catalog.store, dialect))
         return quick_row(work, dialect)
 
     monkeypatch.setattr("toyspec.view.live_runs.quick_row", late)

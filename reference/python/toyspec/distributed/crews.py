@@ -21,6 +21,10 @@ class Finished(NamedTuple):
     """True if the worker was lost for a reason outside it, such as the loss of its machine."""
 
 
+class CrewEndedError(Exception):
+    """Another thread has ended the workers."""
+
+
 class Crew(Protocol):
     """Workers that have started."""
 

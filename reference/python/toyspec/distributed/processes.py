@@ -12,7 +12,7 @@ import time
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.distributed.crews import Finished, passable
+from toyspec.distributed.crews import CrewEndedError, Finished, passable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,16 +45,6 @@ class Processes(NamedTuple):
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def start_method() -> Literal["fork", "spawn"]:
-    """Return how a worker process begins: as a copy of this one only if this one is known to have one thread."""
-    try:
-        # Those that libraries made count too; the module threading does not know them.
-        threads = len(os.listdir("/proc/self/task"))
-    except OSError:  # not Linux
-        return "spawn"
-    return "fork" if threads == 1 else "spawn"
 
 
 class _Worker:
@@ -138,6 +128,7 @@ class ProcessCrew:
         self.size = number
         self._share = int(_MEMORY_SHARE * _memory() / number)
         self._workers: list[_Worker] = []
+        self._is_ended = False
 
     def submit(self, key: int, items: list[Any]) -> None:
         """See Crew. Raise KeyboardInterrupt after Ctrl-C."""
@@ -151,13 +142,21 @@ class ProcessCrew:
             idle.pipe.send(items)
 
     def finished(self) -> list[Finished]:
-        """See Crew. Raise KeyboardInterrupt after Ctrl-C."""
+        """See Crew. Raise KeyboardInterrupt after Ctrl-C, and CrewEndedError after ``end``."""
+        if self._is_ended:
+            raise CrewEndedError
         busy = {worker.pipe: worker for worker in self._workers if worker.key is not None}
         ended = {worker.process.sentinel: worker for worker in busy.values()}
         ready = connection.wait([*busy, *ended, self._interrupts.reader])
         self._interrupts.demand_none()
         chosen = {id(worker): worker for each in ready if (worker := busy.get(each) or ended.get(each))}
         return [self._received(worker) for worker in chosen.values()]
+
+    def end(self) -> None:
+        """End the workers, also in the middle of a batch; any thread may call this, others wait for no batch then."""
+        self._is_ended = True
+        for worker in [*self._workers]:
+            worker.process.terminate()
 
     def _received(self, worker: _Worker) -> Finished:
         assert worker.key is not None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
+import contextlib
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from toyspec.places.addresses import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
     from toyspec.runs.discovery import Stream
 
@@ -18,34 +18,44 @@ Result = TypeVar("Result")
 
 # A request takes much longer than the work on its answer.
 _REQUESTS = 16
-_PENDING = 4 * _REQUESTS
 
 
 def each_result(
     streams: Iterable[Stream], work: Callable[[Stream], Result]
 ) -> Iterator[tuple[Stream, Callable[[], Result]]]:
-    """Yield each of *streams* and a function that returns the result of *work* on it, or raises as that.
+    """Yield each of *streams*, in order, and a function that returns the result of *work* on it, or raises as that.
 
-    Files come in order, and so do remote streams, which may come later than files.
+    From the first remote one on, several threads do the work, ahead of what is asked for.
     """
-    held: deque[tuple[Stream, Future[Result]]] = deque()
-    pool = None
-    try:
-        for stream in streams:
-            if not is_address(stream.path):
-                yield stream, partial(work, stream)
-                continue
-            if pool is None:
-                # Imported with the first address: start-up time counts.
-                from concurrent.futures import ThreadPoolExecutor
+    others = iter(streams)
+    for stream in others:
+        if is_address(stream.path):
+            yield from _at_once(chain([stream], others), work)
+        else:
+            yield stream, partial(work, stream)
 
-                pool = ThreadPoolExecutor(_REQUESTS)
-            held.append((stream, pool.submit(work, stream)))
-            if len(held) >= _PENDING:
-                first, future = held.popleft()
-                yield first, future.result
-        for first, future in held:
-            yield first, future.result
-    finally:
-        if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
+
+def _at_once(
+    streams: Iterable[Stream], work: Callable[[Stream], Result]
+) -> Iterator[tuple[Stream, Callable[[], Result]]]:
+    # Imported with the first address: start-up time counts.
+    from concurrent.futures import Future
+
+    from toyspec.distributed.running import Work, results_of
+    from toyspec.distributed.threads import Threads
+
+    def outcome(stream: Stream) -> Callable[[], Result]:
+        future: Future[Result] = Future()
+        try:
+            future.set_result(work(stream))
+        except Exception as error:  # noqa: BLE001 - whoever asks for the result raises it
+            future.set_exception(error)
+        return future.result
+
+    each: Work[Stream, Callable[[], Result]] = Work(lambda batch: [*map(outcome, batch)], lambda _: 0, _never)
+    with contextlib.closing(results_of(streams, each, Threads(_REQUESTS))) as results:
+        yield from results
+
+
+def _never(stream: Stream, reason: str) -> Callable[[], Result]:
+    raise AssertionError(f"{stream.path}: {reason}")

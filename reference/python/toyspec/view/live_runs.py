@@ -167,10 +167,9 @@ class LiveRuns:
         self._by_path: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
         self._revisions = Revisions()
-        self._pending: dict[str, Future[Any]] = {}
+        self._pending: dict[str, Future[None]] = {}
         self._open = OpenRuns()
         self._kept = KeptCurves(_MOST_KEPT_BYTES)
-        self._is_submitting = False
         self.changes = Changes(self._lock)
         self._watches = [watch_of(root, self, clock) for root in self.roots]
         self._is_started = False
@@ -233,27 +232,21 @@ class LiveRuns:
 
     def _scan(self, works: Sequence[ScanWork]) -> None:
         with self._lock:
-            self._is_submitting = True
-            futures = self._workers.scan(works, self._take_scanned)
-            self._pending |= {path: future for path, future in futures.items() if not future.done()}
-            self._is_submitting = False
+            self._pending |= self._workers.scan(works, self._take_scanned)
             is_done = not self._pending
         if is_done:
             self._check_all()
 
-    def _take_scanned(self, results: Sequence[Scanned]) -> None:
+    def _take_scanned(self, result: Scanned) -> None:
         with self._lock:
-            for result in results:
-                self._pending.pop(result.path, None)
-                entry = self._by_path.get(result.path)
-                if entry is None:
-                    continue
-                if result.row is None:
-                    self._forget(entry)
-                    self._foreign[result.path] = entry.version
-                elif entry.file is None:
-                    self._set_row(entry, result.row, result.identity)
-            is_done = not self._is_submitting and not any(not future.done() for future in self._pending.values())
+            self._pending.pop(result.path, None)
+            is_done = all(future.done() for future in self._pending.values())
+            entry = self._by_path.get(result.path)
+            if entry is not None and result.row is None:
+                self._forget(entry)
+                self._foreign[result.path] = entry.version
+            elif entry is not None and result.row is not None and entry.file is None:
+                self._set_row(entry, result.row, result.identity)
         if is_done:
             self._check_all()
 
@@ -268,23 +261,18 @@ class LiveRuns:
                 and entry.row["message"] is None
             ]  # fmt: skip
         if not works:
-            self._workers.rest()
             self._save()
             return
         futures = self._workers.check(works, self._take_findings)
         for future in futures[-1:]:
-            future.add_done_callback(lambda _: threading.Thread(target=self._rest, daemon=True).start())
+            future.add_done_callback(lambda _: self._save())
 
-    def _take_findings(self, results: Sequence[tuple[str, Any]]) -> None:
+    def _take_findings(self, result: tuple[str, Any]) -> None:
+        path, counts = result
         with self._lock:
-            for path, counts in results:
-                entry = self._by_path.get(path)
-                if entry is not None and entry.row is not None and entry.row_identity is not None:
-                    self._set_row(entry, entry.row | {"findings": counts}, entry.row_identity)
-
-    def _rest(self) -> None:
-        self._workers.rest()
-        self._save()
+            entry = self._by_path.get(path)
+            if entry is not None and entry.row is not None and entry.row_identity is not None:
+                self._set_row(entry, entry.row | {"findings": counts}, entry.row_identity)
 
     def _set_row(self, entry: ViewedRun, row: dict[str, Any], identity: Identity | None) -> None:
         if identity is not None and entry.is_catalogued(identity):

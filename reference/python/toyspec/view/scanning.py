@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import threading
 from collections import Counter
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.distributed.processes import Processes, cores, start_method
-from toyspec.distributed.running import Work, results_of
+from toyspec.distributed.crews import CrewEndedError
+from toyspec.distributed.processes import Processes, cores
+from toyspec.distributed.running import Work, batches, results_of
+from toyspec.distributed.threads import Threads
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
@@ -22,15 +23,15 @@ from toyspec.view.identities import identity_at
 from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from toyspec.distributed.crews import Call
+    from toyspec.distributed.processes import ProcessCrew
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.view.identities import Identity
 
 # Starting a process costs as much as scanning this many bytes.
 _ALONE_BYTES = 16 << 20
-_BATCH_BYTES = 4 << 20
-_BATCH_STREAMS = 64
 _MOST_WORKERS = 8
 # Requests to a store that wait at the same time.
 _REMOTE_WORKERS = 8
@@ -132,124 +133,104 @@ def counted(report: FileReport | None) -> dict[str, int] | None:
 
 
 class ScanWorkers:
-    """Runs scans and checks in the background, in processes where that pays."""
+    """Runs scans and checks in the background, in processes where that pays; a killed process hides no stream."""
 
     def __init__(self, directory: str, dialect: DialectChoice) -> None:
         """Keep curves in the cache *directory*."""
         self._directory = directory
         self._dialect = dialect
-        self._executor: Executor | None = None
-        self._requests: ThreadPoolExecutor | None = None
+        # It reads small files itself, and leads the processes that read many or large ones.
+        self._leader = ThreadPoolExecutor(1, thread_name_prefix="toyspec-scan")
+        # Requests wait more than they compute, and their credentials are known to this process alone.
+        self._requests = ThreadPoolExecutor(_REMOTE_WORKERS, thread_name_prefix="toyspec-requests")
+        self._crew: ProcessCrew | None = None
         # Held while work is handed in, so that nothing ends meanwhile what takes it; never while work reports back.
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def scan(self, works: Sequence[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> dict[str, Future[Any]]:
-        """Begin to scan *works* and return the future of each path; *done* gets what was scanned, batch by batch."""
+    def scan(self, works: Sequence[ScanWork], done: Callable[[Scanned], None]) -> dict[str, Future[None]]:
+        """Begin to scan *works*; *done* gets what was scanned, one by one. Return what ends after that, by path."""
+        ends: dict[str, Future[None]] = {work.path: Future() for work in works}
+
+        def scanned(found: Scanned) -> None:
+            try:
+                done(found)
+            finally:
+                ends[found.path].set_result(None)
+
+        # A few long streams do not keep all cores busy otherwise.
+        threads = max(1, _cores() // max(1, sum(1 for _ in batches(works, _size))))
+        call = partial(_scan_batch, directory=self._directory, dialect=self._dialect, threads=threads)
+        begun = self._begin(works, call, _lost, scanned)
+        for future, part in begun:
+            future.add_done_callback(partial(_cancel, [ends[work.path] for work in part]))
+        return ends
+
+    def check(self, works: Sequence[ScanWork], done: Callable[[tuple[str, Any]], None]) -> list[Future[None]]:
+        """Begin to count the findings of *works*; *done* gets a path and its counts, one by one."""
+        call = partial(_check_batch, dialect=self._dialect)
+        return [future for future, _ in self._begin(works, call, lambda work, _: (work.path, None), done)]
+
+    def glance(self, works: Sequence[ScanWork], done: Callable[[Scanned], None]) -> None:
+        """Begin to read the ends of *works*, which are objects; *done* gets each row."""
         with self._lock:
-            shared_out = list(self._shared_out(works))
-            # A few long streams do not keep all cores busy otherwise.
-            threads = max(1, _cores() // max(1, len(shared_out)))
-            futures = [
-                (pool.submit(_scan_batch, batch, (self._directory, self._dialect, threads)), batch)
-                for pool, batch in shared_out
-            ]
-        for future, batch in futures:
-            future.add_done_callback(partial(self._scanned, batch, done))
-        return {work.path: future for future, batch in futures for work in batch}
+            for work in () if self._is_closed else works:
+                self._requests.submit(lambda each: done(glance(each, self._dialect)), work)
 
-    def _scanned(
-        self, batch: list[ScanWork], done: Callable[[Sequence[Scanned]], None], task: Future[list[Scanned]]
-    ) -> None:
-        """Give *done* what the *task* has scanned; scan *batch* again if a worker was killed meanwhile."""
-        if task.cancelled() or task.exception() is None or self._is_closed:
-            done(_result(task))
-            return
-        # The executor does not say which stream the worker was killed by, and takes no more work.
-        self.rest()
-        threading.Thread(target=self._scan_apart, args=(batch, done), name="toyspec-rescan", daemon=True).start()
+    def _begin(
+        self,
+        works: Sequence[ScanWork],
+        call: Callable[..., list[Any]],
+        lost: Callable[[ScanWork, str], Any],
+        done: Callable[[Any], None],
+    ) -> list[tuple[Future[None], list[ScanWork]]]:
+        """Begin to *call* for all of *works*; return what was begun, nothing after ``close``."""
+        local = [work for work in works if not is_address(work.path)]
+        remote = [[work] for work in works if is_address(work.path)]
+        with self._lock:
+            if self._is_closed:
+                return []
+            begun = [(self._requests.submit(lambda part: done(*call(part)), each), each) for each in remote]
+            if local:
+                begun.append((self._leader.submit(self._lead, local, Work(call, _size, lost), done), local))
+        return begun
 
-    def _scan_apart(self, batch: list[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> None:
-        """Scan *batch* in one process after another, so that a stream that ends its worker takes no other with it."""
-        call = partial(_scan_batch, how=(self._directory, self._dialect, 1))
-        work: Work[ScanWork, Scanned] = Work(call, lambda each: each.size, _lost)
-        found = results_of(batch, work, Processes(1, "spawn"), order="any")
-        with contextlib.closing(found):
-            for _, scanned in found:
+    def _lead(self, works: list[ScanWork], work: Work[ScanWork, Any], done: Callable[[Any], None]) -> None:
+        """Give *done* the result of each of *works*, as long as this is open."""
+        in_processes = _cores() > 1 and sum(map(_size, works)) > _ALONE_BYTES
+        found = results_of(works, work, self if in_processes else Threads(1), order="any")
+        with contextlib.suppress(CrewEndedError), contextlib.closing(found):
+            for _, result in found:
                 if self._is_closed:
                     return
-                done([scanned])
+                done(result)
 
-    def glance(self, works: Sequence[ScanWork], done: Callable[[Sequence[Scanned]], None]) -> None:
-        """Begin to read the ends of *works*, which are objects; *done* gets each row."""
-        for work in () if self._is_closed else works:
-            future = self._remote_pool().submit(glance, work, self._dialect)
-            future.add_done_callback(lambda task: done([_result(task)] if _result(task) else []))
-
-    def check(self, works: Sequence[ScanWork], done: Callable[[Sequence[tuple[str, Any]]], None]) -> list[Future[Any]]:
-        """Begin to count the findings of *works*; *done* gets paths and counts, batch by batch."""
-        with self._lock:
-            futures = [pool.submit(_check_batch, batch, self._dialect) for pool, batch in self._shared_out(works)]
-        for future in futures:
-            future.add_done_callback(lambda task: done(_result(task)))
-        return futures
-
-    def _shared_out(self, works: Sequence[ScanWork]) -> Iterator[tuple[Executor, list[ScanWork]]]:
-        """Yield the batches of *works*, each with what runs it; nothing after ``close``."""
+    def start(self, call: Call) -> ProcessCrew:
+        """Return the processes that do *call*, see Workers; ``close`` ends them."""
+        self._crew = Processes(_cores(), "spawn").start(call)
         if self._is_closed:
-            return
-        remote = [work for work in works if is_address(work.path)]
-        local = [work for work in works if not is_address(work.path)]
-        for batch in _batches(local):
-            yield self._pool(local), batch
-        for work in remote:
-            yield self._remote_pool(), [work]
-
-    def _remote_pool(self) -> ThreadPoolExecutor:
-        # Requests wait more than they compute, and their credentials are known to this process alone.
-        if self._requests is None:
-            self._requests = ThreadPoolExecutor(_REMOTE_WORKERS, thread_name_prefix="toyspec-requests")
-        return self._requests
-
-    def _pool(self, works: Sequence[ScanWork]) -> Executor:
-        if self._executor is None:
-            number = _cores()
-            if number > 1 and sum(work.size for work in works) > _ALONE_BYTES:
-                context = multiprocessing.get_context(start_method())
-                self._executor = ProcessPoolExecutor(number, mp_context=context, initializer=_leave_interrupts)
-            else:
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix="toyspec-scan")
-        return self._executor
-
-    def rest(self) -> None:
-        """End the worker processes, whose memory is then free; later work starts new ones."""
-        with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=False, cancel_futures=True)
+            self._crew.end()
+        return self._crew
 
     def close(self) -> None:
         """End all work, for good."""
-        self._is_closed = True
-        executor, self._executor = self._executor, None
-        for each in (executor, self._requests):
-            if each is not None:
-                each.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            self._is_closed = True
+        if self._crew is not None:
+            self._crew.end()
+        for each in (self._leader, self._requests):
+            each.shutdown(wait=True, cancel_futures=True)
 
 
 def _cores() -> int:
     return min(cores(), _MOST_WORKERS)
 
 
-def _leave_interrupts() -> None:
-    """Let the server alone decide what Ctrl-C does."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _size(work: ScanWork) -> int:
+    return work.size
 
 
-def _scan_batch(batch: list[ScanWork], how: tuple[str, DialectChoice, int]) -> list[Scanned]:
-    directory, dialect, threads = how
+def _scan_batch(batch: list[ScanWork], directory: str, dialect: DialectChoice, threads: int) -> list[Scanned]:
     store = CurveStore(directory)
     return [scan_stream(work, store, dialect, threads) for work in batch]
 
@@ -262,19 +243,7 @@ def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[st
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
 
 
-def _result(task: Future[Any]) -> Any:
-    """Return the result of a finished *task*; an empty one if it was cancelled or its process was killed."""
-    return [] if task.cancelled() or task.exception() is not None else task.result()
-
-
-def _batches(works: Sequence[ScanWork]) -> Iterator[list[ScanWork]]:
-    batch: list[ScanWork] = []
-    size = 0
-    for work in works:
-        batch.append(work)
-        size += work.size
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_STREAMS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _cancel(ends: Sequence[Future[None]], _: Future[None]) -> None:
+    """Wake those that wait for what has not ended: the work was cancelled, or has failed."""
+    for end in ends:
+        end.cancel()
