@@ -145,7 +145,7 @@ def test_live_run_is_read_again(tmp_path: Path) -> None:
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     assert ["running"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
     assert 1 == update_catalog(tmp_path / "catalog").read
-    run.close()
+    run.abandon()
     update_catalog(tmp_path / "catalog")
     assert ["torn"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
 

@@ -219,7 +219,7 @@ class Programs(RuleBasedStateMachine):
             self.run.define(f"m{self.names}", goal="min")
             self.run.note("a remark")
 
-    @rule(way=st.sampled_from(["end", "close", "error", "block"]))
+    @rule(way=st.sampled_from(["end", "close", "abandon", "error", "block"]))
     def end(self, way: str) -> None:
         """End the run in any way; what follows opens it again."""
         with contextlib.redirect_stderr(self.said):
@@ -227,6 +227,8 @@ class Programs(RuleBasedStateMachine):
                 self.run.run_end()
             elif way == "close":
                 self.run.close()
+            elif way == "abandon":
+                self.run.abandon()
             else:
                 error = ValueError("diverged") if way == "error" else None
                 self.run.__exit__(None if error is None else ValueError, error, None)

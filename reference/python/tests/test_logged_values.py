@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toyspec import RunWriter, read
+from toyspec import RunWriter, read, start_run
 
 
 def logged(path: Path, *values: Any) -> list[dict[str, Any]]:
@@ -58,3 +58,38 @@ def test_mapping_that_holds_itself_ends_somewhere(tmp_path: Path, capsys: pytest
     (found,) = logged(tmp_path, endless)
     assert [f"{'again/' * depth}loss" for depth in reversed(range(9))] == list(found)
     assert "nested in more than 8 mappings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("values", [5, [("a", 1)], "loss"])
+def test_values_without_names_are_refused(tmp_path: Path, values: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """No empty record is written; the message has the argument, the value, and what to pass; what is named is kept."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.log(values)
+        run.log(values, acc=0.5)
+        assert (1, {"values": 1}) == (run.dropped, run.left_out)
+    assert [{"acc": 0.5}] == [record["values"] for record in read(run.directory) if record.kind == "scalars"]
+    said = capsys.readouterr().err
+    assert f"values must be a mapping, got {type(values).__name__} {values!r}; pass names with their values" in said
+
+
+def test_values_of_a_step_by_other_names_are_members_of_extra(tmp_path: Path) -> None:
+    """What people write is what they get, beside extra, with what cannot be a number left out alone."""
+    with start_run(tmp_path, run_id="a") as run:
+        odd: Any = object()
+        run.step(5, loss=1, acc=0.5, extra={"mfu": 0.3}, done=True, odd=odd)
+    (step,) = [record for record in read(run.directory) if record.kind == "step"]
+    assert ({"acc": 0.5, "done": 1.0, "mfu": 0.3}, 1.0) == (step["extra"], step["loss"])
+    assert {"extra/odd": 1} == run.left_out
+
+
+def test_the_message_about_a_wrong_step_has_the_step_and_comes_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The value that was found is named; more values of the same kind are counted, and not reported again."""
+    with start_run(tmp_path, run_id="a") as run:
+        for step in (-3, -4, -5):
+            run.step(step, loss=1.0)
+        assert 3 == run.dropped
+    said = capsys.readouterr().err
+    assert "which is -3" in said
+    assert "-4" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.toy_v1 import Git, Model
 from toyspec.reading.reader import read
+from toyspec.runs.ends import summarize_ends
+from toyspec.runs.summarizing import summarize_run
 from toyspec.testing import ManualClock
 from toyspec.writing import environment
 from toyspec.writing.environment import git_revision, this_host
@@ -81,7 +84,7 @@ def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
     """An invalid run_start raises, and leaves neither a record nor a lock behind."""
     with pytest.raises(ValueError, match="/config/x must be"):
         start_run(tmp_path, run_id="a", config={"x": object()}, on_error="raise")
-    start_run(tmp_path, run_id="a", on_error="raise").close()
+    start_run(tmp_path, run_id="a", on_error="raise").abandon()
     with pytest.raises(ValueError, match="run id"):
         start_run(tmp_path, run_id="../a")
     with pytest.raises(ValueError, match=r"token \{sha\}"):
@@ -94,7 +97,7 @@ def test_the_same_script_resumes_again_and_again(tmp_path: Path) -> None:
         run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
         run.step(loss=0.5)
         run.step(loss=0.25)
-        run.close()
+        run.abandon()
     with start_run(tmp_path, run_id="a", exist="resume") as run:
         assert (6, True) == (run.last_step, run.resumes)
     found = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
@@ -122,7 +125,7 @@ def test_the_first_record_says_where_a_run_goes_on(tmp_path: Path, first: Any, f
     run = start_run(tmp_path, run_id="a")
     for _ in range(3):
         run.step(loss=1.0)
-    run.close()
+    run.abandon()
     with start_run(tmp_path, run_id="a", exist="resume", on_error="raise") as run:
         first(run)
     (resumed,) = [record for record in read(run.directory) if record.kind == "run_resume"]
@@ -136,7 +139,7 @@ def test_the_step_of_a_checkpoint_can_be_given(tmp_path: Path) -> None:
         run = start_run(tmp_path, run_id="a", exist="resume", from_step=from_step, on_error="raise")
         for _ in range(3):
             run.step(loss=1.0)
-        run.close()
+        run.abandon()
     records = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
     again = [("run_resume", 2), ("step", 3), ("step", 4), ("step", 5)]
     assert [("run_start", None), ("step", 1), ("step", 2), ("step", 3), *again, *again] == records
@@ -147,8 +150,8 @@ def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: P
     run = start_run(tmp_path, run_id="a", on_error="raise")
     for _ in range(5):
         run.step(loss=1.0)
-    run.close()
-    start_run(tmp_path, run_id="a", exist="resume", from_step=2, on_error="raise").close()
+    run.abandon()
+    start_run(tmp_path, run_id="a", exist="resume", from_step=2, on_error="raise").abandon()
     run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
     assert 2 == run.last_step
     run.step(loss=1.0)
@@ -398,7 +401,7 @@ def test_a_subsampled_run_resumes(tmp_path: Path) -> None:
     run = start_run(tmp_path, run_id="a", subsample=10)
     for _ in range(15):
         run.step(loss=1.0)
-    run.close()
+    run.abandon()
     with start_run(tmp_path, run_id="a", subsample=10, exist="resume") as run:
         for step in range(13, 30):
             run.step(step, loss=1.0)
@@ -506,3 +509,31 @@ def test_none_is_what_was_not_given(tmp_path: Path, capfd: pytest.CaptureFixture
     assert step["loss"] is None, "a measured None is null"
     assert "left out" not in capfd.readouterr().err
     assert [[]] == [each.findings for each in check(tmp_path / "a").files]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("bad data")])
+def test_close_ends_a_run(tmp_path: Path, error: Exception | None) -> None:
+    """A run that is closed has ended, by the exception that is being handled; abandon leaves it torn."""
+    run = start_run(tmp_path, run_id="a")
+    run.step(loss=1.0)
+    with contextlib.suppress(ValueError):
+        try:
+            if error is not None:
+                raise error
+        finally:
+            run.close()
+    end = list(read(run.directory))[-1]
+    assert (("errored", "ValueError: bad data") if error else ("completed", None)) == (end["reason"], end.get("error"))
+    run.close()
+    run.log(late=1.0)
+    run.abandon()
+    assert "torn" == check(run.directory).files[0].state
+
+
+def test_settings_of_a_resumption_are_those_of_the_run(tmp_path: Path) -> None:
+    """What a resumption changed is shown, and all else as it was."""
+    for lr in (0.1, 0.2):
+        with start_run(tmp_path, run_id="a", config={"lr": lr, "seed": 1}, exist="resume") as run:
+            run.step(loss=1.0)
+    assert {"lr": 0.2, "seed": 1} == summarize_run(run.directory).start["config"]
+    assert {"lr": 0.2, "seed": 1} == summarize_ends(run.events_path).start["config"]

@@ -247,7 +247,7 @@ class TrainingRun:
         _lasting = self
 
     def close(self) -> None:
-        """Close the stream without a run_end: it stays torn, and can be resumed."""
+        """End the run, unless it has ended, and close the stream; a later start can resume it."""
         if self._system is not None:
             self._system.stop()
         if self.writer is not None:
@@ -283,7 +283,7 @@ class TrainingRun:
             self._system.stop()
         if self.writer.active and not self.writer.resumes:
             self.writer.run_end(**ending)
-        self.close()
+        self.writer.abandon()
 
     def _note_step(self, step: int | None) -> None:
         if step is not None and (self._last_step is None or step > self._last_step):

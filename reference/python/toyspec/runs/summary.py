@@ -312,6 +312,7 @@ class RunSummary:
         if (start := record.start) is not None:
             # The records of another program's log say it in pieces.
             self.start = start | self.start if isinstance(record, Row) else self.start or start
+        self._take_changed_settings(record)
         self.end = record.end or self.end
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
@@ -320,6 +321,13 @@ class RunSummary:
         if record.kind == "note" and record.profile == "toy/v1":
             for key, counts in self.missing.items():
                 counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+    def _take_changed_settings(self, record: Record) -> None:
+        """Take in the settings that a resumption has changed: those of the run are the last ones."""
+        changed = record.get("config") if record.kind == "run_resume" and record.profile == "toy/v1" else None
+        before = self.start.get("config", {})
+        if isinstance(changed, dict) and changed and isinstance(before, dict):
+            self.start = {**self.start, "config": {**before, **changed}}
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, get_args
 
@@ -15,6 +16,9 @@ from toyspec.format.line_validation import validate
 from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
+
+# What msgspec adds to a message: "at `$.model.vocab`".
+_PLACE = re.compile(r" - at `\$\.([\w.]+)`\Z")
 
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 
@@ -50,12 +54,23 @@ def check_record(line: bytes, kind: str | None) -> None:
     try:
         event = _decoders[kind].decode(line)
     except msgspec.ValidationError as error:
-        raise InvalidEventError(f"{kind} is invalid: {error}") from error
+        raise InvalidEventError(f"{kind} is invalid: {error}{_found_at(str(error), line)}") from error
     for key in DATE_TIMES["toy/v1"].get(kind, ()):
         text = getattr(event, key)
         if isinstance(text, str) and not is_date_time(text):
             shown = shortened(repr(text))
             raise InvalidEventError(f"{kind} is invalid: {key} {shown} must be an RFC 3339 date-time with a zone")
+
+
+def _found_at(fact: str, line: bytes) -> str:
+    """Return the value at the place that *fact* names at its end, as a part of a sentence; empty for an object."""
+    place = _PLACE.search(fact)
+    value: Any = msgspec.json.decode(line)
+    for key in place[1].split(".") if place else ():
+        if not isinstance(value, dict) or key not in value:
+            return ""
+        value = value[key]
+    return "" if isinstance(value, dict | list) else f", which is {shortened(repr(value))}"
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:

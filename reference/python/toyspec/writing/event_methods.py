@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, Unpack
 
 from msgspec import UNSET, UnsetType
 
 from toyspec.escaping import printable
+from toyspec.format.foreign_values import mapping_of
 from toyspec.system_calls import cause_of, say
 from toyspec.writing.artifacts import placed_file
+from toyspec.writing.logged_values import not_by_name
 from toyspec.writing.run_progress import COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from toyspec.generated.toy_v1 import Author
     from toyspec.writing.event_arguments import (
@@ -43,6 +46,10 @@ class EventMethods(ABC):
         """True in a process that is not to write, whose calls do nothing."""
 
     @abstractmethod
+    def leave_out(self, name: str, why: str) -> None:
+        """Count the value *name* as left out, and say *why* in the log."""
+
+    @abstractmethod
     def _log(self, kind: str, **members: Any) -> None:
         """Write an event."""
 
@@ -66,9 +73,16 @@ class EventMethods(ABC):
         Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
         more than the call before. With ``step=None`` they belong to no step.
         """
-        given = {**(values or {}), **named} if named else {} if values is None else values
+        given = named if values is None else self._with_named(values, named) if named else values
         at = COUNTED if step is UNSET else UNSET if step is None else step
         self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
+
+    def _with_named(self, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
+        """Return *values* and those that are *named*; without the first if they have no names."""
+        found = values if isinstance(values, Mapping) else mapping_of(values)
+        if found is None:
+            self.leave_out("values", not_by_name(values))
+        return {**(found or {}), **named}
 
     def scalars(
         self,

@@ -126,7 +126,7 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
     if key is not None and key in members:
-        found = _sorted(members[key], "" if kind == "scalars" else f"{key}/")
+        found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)
         if found is not None:
             members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
             if not found.numbers and kind != "scalars":
@@ -146,6 +146,12 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
         given_too = members.get("nonfinite")
         members["nonfinite"] = {**nothings, **(given_too if isinstance(given_too, Mapping) else {})}
     return Prepared(members, texts, left_out, media)
+
+
+def not_by_name(values: object) -> str:
+    """Return why *values* cannot be written: they have no names."""
+    got = f"{type(values).__name__} {shortened(repr(values))}"
+    return f'values must be a mapping, got {got}; pass names with their values, for example {{"loss": 2.5}}'
 
 
 def whole(value: Any) -> Any:
@@ -242,9 +248,14 @@ def _member(placed: Callable[[Any], dict[str, Any]], key: Any, value: Any) -> di
     return placed({key: value})
 
 
-def _sorted(values: Any, prefix: str) -> SortedValues | None:
-    """Return *values* by what they are; None if all are numbers by name, or this is not a mapping."""
+def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:
+    """Return *values* by what they are; None if all are numbers by name, or this is an optional member of wrong type.
+
+    Raise InvalidEventError if a record of *kind* would have nothing without them.
+    """
     members = values if isinstance(values, Mapping) else _members(values)
+    if members is None and kind == "scalars":
+        raise InvalidEventError(not_by_name(values))
     if members is None:
         return None
     # Most records have plain numbers only, and training waits for this.

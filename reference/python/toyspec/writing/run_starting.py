@@ -145,7 +145,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
         access["mirrors"] = mirrors if sync is None else [*mirrors, synced(sync)]
         run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
-        undoing.callback(run.close)
+        undoing.callback(run.abandon)
         _watch(run, watched)
         if run.resumes:
             _go_on(run, settings, at, from_step)

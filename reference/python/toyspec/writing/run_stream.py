@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -43,6 +44,10 @@ Numbering = Literal["given", "counted"]
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
+
+
+# The end of a message that shows the value that was found.
+_FOUND_VALUE: Final = re.compile(r", (?:got|which is) ")
 
 
 class RunStream:
@@ -262,7 +267,7 @@ class RunStream:
             except (InvalidEventError, RecordRefusedError) as error:
                 if self.settings.on_error == "raise" or not self._progress.is_running:
                     raise
-                self._dropped.leave_out(str(error), key=getattr(error, "rule", ""), kind=_kind_of(arguments))
+                self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=_kind_of(arguments))
                 self._note_news(file)
             finally:
                 self._is_busy = False
@@ -698,6 +703,12 @@ class RunStream:
                 file.discard()
             remove_directories(self._made)
         return True
+
+
+def _what_is_wrong(error: InvalidEventError | RecordRefusedError) -> str:
+    """Return what errors that differ only in the value that was found have in common."""
+    found = _FOUND_VALUE.split(str(error), 1)[0]
+    return error.rule if isinstance(error, RecordRefusedError) else found
 
 
 def _raise(error: InvalidEventError, kind: str) -> None:

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 from msgspec import UNSET, UnsetType
@@ -37,7 +40,7 @@ from toyspec.writing.run_stream import RunStream
 from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from toyspec.format.canonical import Event
@@ -52,12 +55,14 @@ if TYPE_CHECKING:
         Measures,
         Phase,
         Reason,
+        Value,
     )
     from toyspec.writing.evidence import Evidence
     from toyspec.writing.run_health import RunHealth
     from toyspec.writing.run_progress import RunProgress
     from toyspec.writing.settings import Exist, OnError, Resuming, Sealing
 
+_NEARLY = 0.75
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
 
@@ -137,6 +142,7 @@ class RunWriter(EventMethods):
         self._health: RunHealth | None = None
         self._is_kept = False
         self._ended_as: Reason = "completed"
+        self._named: set[str] = set()
 
     def _adopt_run_id(self, given: str | None) -> None:
         resumed = self._stream.progress.run_id
@@ -274,8 +280,15 @@ class RunWriter(EventMethods):
         mtp_loss: Measure = UNSET,
         phase: Phase = UNSET,
         extra: Measures = UNSET,
+        **named: Value,
     ) -> None:
-        """Write one optimizer step, or one decoded token; without *step* its number is one more than the last."""
+        """Write one optimizer step, or one decoded token; without *step* its number is one more than the last.
+
+        Values by other names are members of *extra*: ``run.step(5, loss=2.5, acc=0.5)``.
+        """
+        if named:
+            self._look_at_names(named)
+            extra = {**(extra if isinstance(extra, Mapping) else {}), **named}
         event = _UNCHECKED_STEP(
             phase=phase,
             t=0.0,
@@ -293,6 +306,15 @@ class RunWriter(EventMethods):
             extra=extra,
         )
         self._stream.write_step(event, "counted" if step is None else "given")
+
+    def _look_at_names(self, named: Mapping[str, Any]) -> None:
+        """Report once each name that is nearly that of a member of a step."""
+        for name in named.keys() - self._named:
+            self._named.add(name)
+            meant = get_close_matches(name, FIELDS["toy/v1"]["step"], 1, _NEARLY)
+            if meant:
+                fact = f"step has no member {shortened(name)!r}, so it is written in extra; did you mean {meant[0]!r}?"
+                say(f"{self.events_path}: {fact}")
 
     @contextlib.contextmanager
     def region(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> Iterator[None]:
@@ -389,6 +411,20 @@ class RunWriter(EventMethods):
         self._stream.write_raw(data.removesuffix(b"\n"))
 
     def close(self) -> None:
+        """End the run that ``start_run`` began, if nothing has ended it, and close the file.
+
+        The run is completed, or ends by the signal that came, or by the exception that is being handled, as in a
+        ``finally`` block. A stream that ``start_run`` did not open gets no run_end: see ``abandon``.
+        """
+        try:
+            if self._is_kept and self.active and self._stream.can_end:
+                error = sys.exc_info()[1]
+                ending = ending_of(error) if error is not None else open_runs.received_signal()
+                self.run_end(**(ending or {"reason": self._ended_as}))
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
         """Close the file without a run_end: the stream stays torn, as after a crash."""
         self._finish_evidence()
         self._stream.close()
@@ -413,7 +449,7 @@ class RunWriter(EventMethods):
                 raise
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
         finally:
-            self.close()
+            self.abandon()
 
     def prepare_resumption(self, config: Any | None, *, world_size: Count = UNSET) -> bool:
         """Let the next run_resume say which settings of *config* have changed, if one is given; return if any has."""
@@ -456,7 +492,7 @@ class RunWriter(EventMethods):
         except Exception as trouble:  # noqa: BLE001 - the program ends, and no caller could take the error
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
         with contextlib.suppress(OSError):
-            self.close()
+            self.abandon()
 
     def start_again(self) -> None:
         """End the run as interrupted: a later ``start_run`` of this process writes it from now on."""

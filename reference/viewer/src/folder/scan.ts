@@ -3,6 +3,7 @@
 import { declaredKind, detectProfile, fallbackProfile, stateOf } from "../../../typescript/src/profiles.js";
 import { parsedForSure, reasonOf, validateLine } from "../../../typescript/src/line-validation.js";
 import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
+import { isMembers } from "../dialects/mapping.js";
 import type { Row, RowReader } from "../dialects/row-reader.js";
 import type { Json } from "../protocol.js";
 import { Attempts } from "./attempts.js";
@@ -298,7 +299,10 @@ export class Scan {
     if (!this.isOld && kind !== null && Object.hasOwn(PROFILES["toy/v1"].kinds, kind) && time === time) this.takeTime(time);
     if (kind === "run_start") this.begin(value);
     else if (kind === "run_end") this.end = value;
-    else if (kind === "run_resume") this.resume(value, time);
+    else if (kind === "run_resume") {
+      this.takeChangedSettings(value["config"]);
+      this.resume(value, time);
+    }
     else if (kind === "define" && typeof value["name"] === "string" && typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
     else if (kind === "step") this.takeStep(value, time);
     else this.addAll(kind, value, valuesOf(value, "toy/v1", kind), time);
@@ -310,6 +314,12 @@ export class Scan {
     if (this.learns) this.attempts.begin(value["phase"]);
     this.numbers = new NumberLines(LAYOUTS["toy/v1"]!, this.attempts.ownPhase, this.options.wanted);
     this.bySlot = [];
+  }
+
+  /** Takes in the settings that a resumption has changed: those of the run are the last ones. */
+  private takeChangedSettings(changed: Json | undefined): void {
+    const before = this.start?.["config"] ?? {};
+    if (this.start && isMembers(changed) && isMembers(before)) this.start = { ...this.start, config: { ...before, ...changed } };
   }
 
   private takeStep(value: Members, time: number): void {
