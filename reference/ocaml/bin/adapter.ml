@@ -264,11 +264,32 @@ let print json =
   print_string (Yojson.Safe.to_string json);
   print_newline ()
 
+(* The unit of UTF-16 that the escape at a place of a text spells; 0 for another escape, or none. *)
+let escaped_unit text at =
+  if at + 6 <= String.length text && text.[at] = '\\' && text.[at + 1] = 'u' then
+    Option.value (int_of_string_opt ("0x" ^ String.sub text (at + 2) 4)) ~default:0
+  else 0
+
+(* A message. Yojson refuses the first half of a surrogate pair alone, so that each half becomes bytes that are not
+   UTF-8: the writer refuses them, as it refuses what a program gives it. *)
+let parsed text =
+  let written = Buffer.create (String.length text) in
+  let rec copy at =
+    let part length = Buffer.add_string written (String.sub text at length); copy (at + length) in
+    if at < String.length text then
+      match (escaped_unit text at lsr 10, escaped_unit text (at + 6) lsr 10) with
+      | 0x36, 0x37 -> part 12
+      | (0x36 | 0x37), _ -> Buffer.add_string written "\xED\xA0\x80"; copy (at + 6)
+      | _ -> part (if text.[at] = '\\' then min 2 (String.length text - at) else 1)
+  in
+  copy 0;
+  Yojson.Safe.from_string (Buffer.contents written)
+
 let rec answer_lines () =
   match input_line stdin with
   | exception End_of_file -> ()
   | line ->
-    let request = Yojson.Safe.from_string line in
+    let request = parsed line in
     let id = match Profile.member request "id" with Some id -> [ ("id", id) ] | None -> [] in
     let reply = try answer request with error -> [ ("error", `String (Printexc.to_string error)) ] in
     print (`Assoc (id @ reply));
@@ -288,7 +309,7 @@ let answer_once role rest =
     print (`Assoc reply);
     exit (if List.assoc_opt "outcome" reply = Some (`String "fails") then 1 else 0)
   end;
-  let records = List.map Yojson.Safe.from_string (List.filter (( <> ) "") (String.split_on_char '\n' input)) in
+  let records = List.map parsed (List.filter (( <> ) "") (String.split_on_char '\n' input)) in
   let reply =
     match text request "directory" with
     | Some directory -> session_answer request directory records

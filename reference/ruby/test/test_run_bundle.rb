@@ -79,6 +79,18 @@ class TestRunBundle < BundleTest
     assert_equal [0, 2, true], [$?.exitstatus, File.readlines(run.events_path).size, run.active]
   end
 
+  def test_step_that_goes_back_is_logged_as_plain_values_and_does_not_stop_the_training
+    run = bundle
+    run.run_start!("x", 1, 1, 1, 1, 1, 1, 1)
+    _, err = capture_io { [[2, 1.0], [1, 3.0], [2, nil], [3, 0.5]].each { |step, loss| run.step!(step, loss) } }
+    run.run_end!(3, 0.5)
+    records = File.readlines(run.events_path).map { |line| JSON.parse(line) }
+    assert_equal %w[run_start step scalars scalars step run_end], records.map { |record| record["kind"] }
+    assert_equal [[1, { "loss" => 3.0 }], [2, { "loss" => nil }]], records[2..3].map { |record| record.values_at("step", "values") }
+    assert_equal [1, 0], [err.lines.size, run.dropped]
+    assert_match(/step 1 after step 2/, err)
+  end
+
   def test_full_disk_is_reported_once_and_logging_resumes
     run = bundle
     run.run_start!("x", 1, 1, 1, 1, 1, 1, 1)

@@ -8,7 +8,8 @@ require "time"
 module Toyspec
   # Writes one run, as Toy does: run_start!, step! for each step, run_end!. What cannot be written is reported on standard
   # error and never stops the training; after run_end!, in a forked process and when it is not active, every call does
-  # nothing. A value that is not allowed raises RefusedError.
+  # nothing. A step that goes back is logged as plain values of that step, and reported once. A value that is not
+  # allowed raises RefusedError.
   class RunBundle
     ANONYMOUS = "anonymous"
 
@@ -67,6 +68,10 @@ module Toyspec
     # Logs a train step; the first is 1.
     def step!(step, loss)
       write({ kind: "step", phase: "train", step:, loss: loss&.to_f })
+    rescue StepOrderError => error
+      warn("toyspec: #{events_path}: #{error.message}; its loss is logged as scalars") unless @went_back
+      @went_back = true
+      write({ kind: "scalars", phase: "train", step:, values: { loss: loss&.to_f } })
     end
 
     # Ends the run as completed and closes the stream.

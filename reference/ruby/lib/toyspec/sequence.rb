@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
 module Toyspec
+  # A step is not larger than the one before.
+  class StepOrderError < RefusedError; end
+
   # Keeps the order of a toy/v1 stream: run_start first and once, run_resume first after a resumption, nothing after
   # run_end, and t and the steps of a phase never backwards.
   class Sequence
@@ -65,7 +68,7 @@ module Toyspec
       base, step = @bases[phase_of(record)], record["step"]
       return unless record["kind"] == "step" && base && step.is_a?(Integer) && step <= base
 
-      raise RefusedError, "step #{step} after step #{base}; write run_resume first"
+      raise StepOrderError, "step #{step} after step #{base}; write run_resume first"
     end
 
     def note_resume(from)
