@@ -6,17 +6,16 @@ import math
 import os
 import struct
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec import start_run
 from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WALL = 1790000000.25
 
@@ -39,10 +38,14 @@ def steps(count: int, tags: tuple[str, ...] = ("loss", "lr")) -> list[bytes]:
 
 
 def test_sample_of_the_real_program(tmp_path: Path) -> None:
-    """Values, text, hyperparameters and ending arrive; the NaN, the histogram and the experiment are in the report."""
+    """Values, text, the histogram, hyperparameters and ending arrive; the NaN is in the report."""
     report = imported(SAMPLES / "tensorboard", tmp_path)
     assert ["run", "run-parameters"] == [run.run_id for run in report.runs]
-    assert {"not-finite": 1, "text-as-note": 1, "no-place": 1} == losses(report.runs[0])
+    assert {"not-finite": 1, "part-dropped": 1} == losses(report.runs[0])
+    kinds = ("histogram", "scalars")
+    shown = {record["kind"]: record for record in records(tmp_path / "run") if record["kind"] in kinds}
+    assert len(shown["histogram"]["edges"]) == len(shown["histogram"]["counts"]) + 1
+    assert any("texts" in record for record in records(tmp_path / "run"))
     found = scalars(tmp_path / "run")
     assert [("train/loss", 0, 2.0), ("train/lr", 0, 0.0010000000474974513)] == found[:2]
     assert ("val/accuracy", 19, None) in found
@@ -251,6 +254,31 @@ def test_round_trip_of_a_run(tmp_path: Path) -> None:
     assert {"kind": "note", "t": 2.0, "step": 0, "text": "remark"} in found
     assert {"kind": "run_resume", "t": 1.0, "from_step": 1} in found
     assert "errored" == found[-1]["reason"]
+
+
+def test_media_come_back(tmp_path: Path) -> None:
+    """Pictures, sounds, histograms and texts are the same after both ways; a film and a missing file are counted."""
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(40)
+    with start_run(tmp_path / "a", run_id="a") as log:
+        log.log({"p": [toyspec.Image(picture, caption="one"), toyspec.Image(picture + b"2")]}, step=1)
+        log.log({"s": toyspec.Audio(b"RIFF\0\0\0\0WAVEfmt ", caption="ah")}, step=2)
+        log.log({"h": toyspec.Histogram(edges=[0, 1, 3], counts=[2, 0.5]), "said": "hello"}, step=3)
+        log.log({"f": toyspec.Video(b"\x1aE\xdf\xa3webm"), "gone": toyspec.Image(picture + b"3")}, step=4)
+    bundle = Path(log.events_path).parent
+    gone = next(record for record in records(bundle) if record.get("name") == "gone")
+    (bundle / "media" / f"{gone['sha256']}.png").unlink()
+    made = exported("tensorboard", bundle, tmp_path / "tb")
+    assert (1, 1) == (losses(made)["missing-file"], losses(made)["caption"])
+    (back,) = imported(tmp_path / "tb", tmp_path / "runs").runs
+    kept = ("kind", "name", "step", "sha256", "edges", "counts", "texts")
+    before, after = (
+        [{key: each[key] for key in kept if key in each} for each in records(run) if each.keys() & set(kept[3:])]
+        for run in (bundle, back.target)
+    )
+    assert [each for each in before if each.get("name") not in ("f", "gone")] == after
+    assert ["ah"] == [each["caption"] for each in records(back.target) if "caption" in each]
+    files = sorted(path.stem for path in (Path(back.target) / "media").iterdir())
+    assert sorted(each["sha256"] for each in after if "sha256" in each) == files
 
 
 def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversions import exported, imported, losses, scalars, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from conversions import exported, imported, losses, records, scalars, write_run
 
 pytest.importorskip("tensorboard")
 
@@ -87,3 +85,34 @@ def test_restart_is_purged_by_tensorboard(tmp_path: Path) -> None:
     exported("tensorboard", write_run(tmp_path / "a", {}, *steps, *again), tmp_path / "tb")
     found = accumulated(tmp_path / "tb" / "a").Scalars("loss")
     assert [(1, 1.0), (2, 2.0), (3, 30.0)] == [(each.step, each.value) for each in found]
+
+
+def test_pictures_sounds_histograms_and_texts_come_back(tmp_path: Path) -> None:
+    """What tensorboardX shows is the media, histograms and texts of the run; TensorBoard reads what is exported."""
+    import numpy as np
+    from tensorboardX import SummaryWriter
+
+    pixels = (np.arange(4 * 6 * 3).reshape(4, 6, 3) * 3).astype("uint8")
+    with SummaryWriter(str(tmp_path / "a")) as writer:
+        writer.add_image("img", pixels, 3, dataformats="HWC")
+        writer.add_histogram("h", np.arange(100.0), 3)
+        writer.add_text("t", "hello", 3)
+        writer.add_scalar("x", 1.0, 3)
+    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
+    assert {"part-dropped": 1} == losses(run)
+    found = {record["kind"]: record for record in records(run.target)}
+    image, bins = found["media"], found["histogram"]
+    assert ("img", 3, "image/png", 6, 4) == tuple(
+        image[key] for key in ("name", "step", "media_type", "width", "height")
+    )
+    assert (Path(run.target) / "media" / f"{image['sha256']}.png").is_file()
+    assert 100.0 == sum(bins["counts"])
+    assert (0.0, 99.0) == (bins["edges"][0], bins["edges"][-1])
+    assert [{"t/text_summary": "hello"}] == [record["texts"] for record in records(run.target) if "texts" in record]
+    made = exported("tensorboard", run.target, tmp_path / "tb")
+    assert 0 == made.dropped - sum(record["kind"] == "run_start" for record in records(run.target))
+    read = accumulated(tmp_path / "tb" / run.run_id)
+    assert {"img", "h", "t/text_summary"} <= set(read.Tags()["tensors"])
+    (again,) = imported(tmp_path / "tb", tmp_path / "again").runs
+    kept = [record for record in records(again.target) if record["kind"] in ("media", "histogram")]
+    assert [image["sha256"], bins["edges"], bins["counts"]] == [kept[0]["sha256"], kept[1]["edges"], kept[1]["counts"]]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+import wave
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +14,6 @@ from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec.convert import wandb_export
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("wandb")
 
@@ -104,3 +103,42 @@ def test_resumed_by_wandb_is_one_run(tmp_path: Path) -> None:
     (resume,) = [record for record in rest if record["kind"] == "run_resume"]
     assert (3, "exit code 1", {"attempt": 1}) == (resume["from_step"], resume["reason"], start["config"])
     assert "completed" == rest[-1]["reason"]
+
+
+def test_media_alerts_and_texts_come_back(tmp_path: Path) -> None:
+    """Pictures, sounds, tables, histograms, texts and alerts of W&B are in the run, and in what is exported from it."""
+    import wandb
+
+    np = pytest.importorskip("numpy")
+    pytest.importorskip("PIL")
+    sound = tmp_path / "s.wav"
+    with wave.open(str(sound), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(200))
+    quiet: dict[str, Any] = {"silent": True, "console": "off", "x_disable_stats": True, "disable_git": True}
+    run = wandb.init(mode="offline", dir=str(tmp_path), settings=wandb.Settings(**quiet))
+    pixels = (np.arange(48).reshape(4, 4, 3) * 5).astype("uint8")
+    table = wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]])
+    shown = {"img": wandb.Image(pixels, caption="one"), "imgs": [wandb.Image(pixels), wandb.Image(pixels + 1)]}
+    shown |= {"h": wandb.Histogram([1.0, 2, 3], num_bins=4), "t": table, "au": wandb.Audio(str(sound), caption="q")}
+    run.log({**shown, "loss": 1.0, "said": "hello"}, step=3)
+    run.alert("title", "some text", level="WARN")
+    run.finish()
+    wandb_export._await_end(run.settings.sync_file)
+    (made,) = imported(tmp_path / "wandb", tmp_path / "runs").runs
+    assert {"part-dropped"} == losses(made).keys() - {"no-place"}
+    exported("wandb", made.target, tmp_path / "out")
+    (again,) = imported(tmp_path / "out", tmp_path / "again").runs
+    for target in (made.target, again.target):
+        found = records(target)
+        media = {(each["name"], each.get("index")): each for each in found if each["kind"] == "media"}
+        assert {("img", None), ("imgs", 0), ("imgs", 1), ("t", None), ("au", None)} == media.keys()
+        assert ("one", 4, 4, 3) == tuple(media["img", None][key] for key in ("caption", "width", "height", "step"))
+        assert ("text/csv", "audio/wav") == (media["t", None]["media_type"], media["au", None]["media_type"])
+        table_file = Path(target) / "media" / f"{media['t', None]['sha256']}.csv"
+        assert "a,b\n1,x\n2,y\n" == table_file.read_text(encoding="utf-8")
+        (bins,) = (each for each in found if each["kind"] == "histogram")
+        assert ([1.0, 1.5, 2.0, 2.5, 3.0], 3.0) == (bins["edges"], sum(bins["counts"]))
+        assert [{"said": "hello"}] == [each["texts"] for each in found if "texts" in each]
+        (alert,) = (each for each in found if each["kind"] == "alert")
+        assert ("title", "warning", "some text") == (alert["rule"], alert["level"], alert["text"])

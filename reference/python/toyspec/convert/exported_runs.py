@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from toyspec.convert.incoming_files import file_below
 from toyspec.convert.losses import SUPERSEDED, drop_damage
 from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.json_numbers import number
+from toyspec.format.run_files import media_file
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
@@ -94,6 +96,14 @@ class ExportedRun:
         """Return *t* in seconds since the Unix epoch; since the start of the run where that is not known."""
         return (self.started or 0.0) + t
 
+    def file_of(self, record: Mapping[str, Any]) -> str | None:
+        """Return the path of the file of a ``media`` or ``artifact`` *record*; None if the bundle does not have it."""
+        if record.get("kind") == "media":
+            relative = media_file(str(record.get("sha256")), str(record.get("media_type")))
+        else:
+            relative = record.get("path")
+        return file_below(os.path.dirname(os.path.abspath(self.stream)), relative)
+
     def items(self, ledger: Ledger, *, attempts: Literal["all", "latest"] = "latest") -> Iterator[Item]:
         """Yield every item in the order of the stream, each counted in *ledger*; the caller settles it.
 
@@ -177,6 +187,23 @@ def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str
         yield Item("setting", name, setting, value, *at, f"{place}: config/{name}")
     for name in [key for key in value if key not in _FRAMING and key != "config"]:
         yield Item("fact", name, value[name], value, *at, f"{place}: {name}")
+
+
+def text_of(item: Item) -> str | None:
+    """Return the text of *item*, if it is one of the ``texts`` of a ``scalars`` record."""
+    texts = item.record.get("texts") if item.kind == "record" else None
+    is_text = isinstance(texts, dict) and isinstance(item.value, str) and texts.get(item.name) == item.value
+    return str(item.value) if is_text else None
+
+
+def bins_of(record: Mapping[str, Any]) -> tuple[list[float], list[float]] | None:
+    """Return edges and counts of a ``histogram`` *record*; None if they do not belong together."""
+    edges, counts = record.get("edges"), record.get("counts")
+    if not isinstance(edges, list) or not isinstance(counts, list) or len(edges) != len(counts) + 1:
+        return None
+    numbers = [number(each) for each in (*edges, *counts)]
+    is_whole = all(each is not None for each in numbers)
+    return (edges, counts) if is_whole and counts else None
 
 
 def measures_of(record: Record, phase: str) -> Iterator[tuple[str, float | None]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.convert.format_modules import importer
+from toyspec.convert.incoming_files import files_to_bring, settled
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import RunConversion
 from toyspec.convert.sources import encodable
@@ -39,7 +40,10 @@ _LONGEST_NAME = 120
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 _POLL_SECONDS = 0.05
 _WITHOUT_METRICS = frozenset(
-    ["run_start", "run_end", "run_resume", "note", "define", "sample", "media", "artifact", "reference"]
+    [
+        *("run_start", "run_end", "run_resume", "note", "define", "sample", "media", "artifact", "reference"),
+        *("alert", "histogram"),
+    ]
 )
 _MEASURED = re.compile(rb'"kind":"(?:scalars|step|eval|system)"')
 _UNEXPLAINED = "the source says that the run failed, and not why"
@@ -180,7 +184,7 @@ class _Import:
 
     def _write(self, made: RunConversion, ledger: Ledger, partial: str) -> None:
         stream = os.path.join(partial, _PARTIAL_STREAM)
-        write_finished_stream(stream, self._events(made.run_id, ledger))
+        write_finished_stream(stream, self._events(made.run_id, ledger, partial))
         made.take(ledger)
         os.rename(stream, os.path.join(partial, EVENTS_FILE))
         with open(os.path.join(partial, REPORT_FILE), "wb") as file:
@@ -191,7 +195,7 @@ class _Import:
             _update(partial, self._target)
         sync_directory(SYSTEM_CALLS, self._options.root)
 
-    def _events(self, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+    def _events(self, run_id: str, ledger: Ledger, partial: str) -> Iterator[dict[str, Any] | bytes]:
         events = self._run.events(ledger)
         start = next(events, None)
         if not isinstance(start, dict):
@@ -202,7 +206,10 @@ class _Import:
         yield {**start, "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start
         has_metric = False
-        for event in events:
+        for made in events:
+            event = settled(made, partial, ledger) if isinstance(made, dict) and "file" in made else made
+            if event is None:
+                continue
             last = event
             has_metric = has_metric or _is_measured(event)
             yield _explained(event)
@@ -241,7 +248,7 @@ def _kind_of(event: dict[str, Any] | bytes) -> Any:
 def _is_measured(event: dict[str, Any] | bytes) -> bool:
     """Return whether *event*, or one of the lines in it, has metrics."""
     if isinstance(event, dict):
-        return event.get("kind") not in _WITHOUT_METRICS
+        return event.get("kind") not in _WITHOUT_METRICS and event.get("values") != {}
     return _MEASURED.search(event) is not None
 
 
@@ -282,11 +289,15 @@ def _claim(partial: str, patience: float) -> str:
 
 
 def _update(partial: str, target: str) -> None:
-    """Replace the stream and the report in *target*; the earlier stream gets a free name beside it."""
+    """Replace the stream, its files and the report in *target*; the earlier stream gets a free name beside it."""
     stream = os.path.join(target, EVENTS_FILE)
     if os.path.lexists(stream):
         if is_locked(stream):
             raise SourceError(target, f"{shortened(stream)} is being written; the run was not imported again")
         opening.keep(stream, SYSTEM_CALLS)
+    # A stream never names a file that is not there yet.
+    for old, new in files_to_bring(partial, target):
+        os.makedirs(os.path.dirname(new), exist_ok=True)
+        os.replace(old, new)
     os.replace(os.path.join(partial, EVENTS_FILE), stream)
     os.replace(os.path.join(partial, REPORT_FILE), os.path.join(target, REPORT_FILE))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import tensorboard_messages, tensorboard_records
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
     BINARY32,
     DAMAGED,
@@ -19,8 +20,8 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.convert.tensorboard_export import NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
-from toyspec.convert.tensorboard_import import NOT_UTF8, PART_DROPPED, TEXT_AS_NOTE, EventImport
+from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
+from toyspec.convert.tensorboard_import import NOT_UTF8, PART_DROPPED, EventImport
 from toyspec.convert.tensorboard_writers import EventWriters, writers_of
 from toyspec.errors import SourceError
 
@@ -41,10 +42,12 @@ FORMAT = Format(
         ),
         MappingRow("hyperparameters (`_hparams_/session_start_info`)", "`config` and `group` of `run_start`"),
         MappingRow("`_hparams_/session_end_info`", "`reason` of `run_end`"),
-        MappingRow("text", "`note`: the tag, a colon, the text"),
+        MappingRow("text", "`texts` of `scalars`; with the tag `note`, a `note`"),
+        MappingRow("image, audio", "`media`, the files unchanged; an export writes pictures, and sounds as WAV"),
+        MappingRow("histogram", "`histogram`"),
         MappingRow("session log `START` (`purge_step`)", "`run_resume` from the step before"),
         MappingRow("wall time", "`t`, in seconds since the second of the first event"),
-        MappingRow("image, audio, histogram, larger tensor, graph", "dropped"),
+        MappingRow("larger tensor, graph", "dropped"),
     ),
     import_causes=(
         NOT_FINITE,
@@ -52,12 +55,14 @@ FORMAT = Format(
         TIME_UNUSABLE,
         STEP_UNUSABLE,
         NOT_UTF8,
-        TEXT_AS_NOTE,
         PART_DROPPED,
+        MISSING_FILE,
         NO_PLACE,
         DAMAGED,
     ),
-    export_causes=(BINARY32, NULL, WITHOUT_STEP, NOT_A_PARAMETER, REASON, NO_PLACE, DAMAGED),
+    export_causes=(
+        BINARY32, NULL, WITHOUT_STEP, NOT_A_PARAMETER, REASON, CAPTION, MISSING_FILE, NO_PLACE, DAMAGED,
+    ),
     notes=(
         "A file that begins after another one has ended continues its run.",
         "Processes that wrote in one directory at the same time are runs of their own, in one group.",
@@ -65,9 +70,9 @@ FORMAT = Format(
         "A flipped byte costs one value, and the report names its place; TensorBoard itself stops there.",
         "Event files do not say how a run ended, unless it has hyperparameters: `--ended` adds a `run_end`.",
     ),
-    lossless="import: scalars, text, hyperparameters; export: numbers that binary32 holds",
+    lossless="import: scalars, text, pictures, sounds, hyperparameters; export: numbers of binary32, histograms",
     version="tensorboard 2.21",
-)
+)  # fmt: skip
 
 _MARK = "tfevents"
 

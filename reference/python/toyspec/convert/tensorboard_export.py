@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from toyspec.convert import tensorboard_messages, tensorboard_records
+from toyspec.convert import tensorboard_media, tensorboard_messages, tensorboard_records
+from toyspec.convert.exported_runs import bins_of, text_of
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import BINARY32, NO_PLACE, NULL, Cause
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 NOT_A_PARAMETER = Cause("as-json", "changed", "a setting that is not a number, text or boolean is written as JSON text")
 WITHOUT_STEP = Cause("step-0", "changed", "a value without a step is written at step 0")
 REASON = Cause("reason", "changed", "TensorBoard knows success and failure only")
+CAPTION = Cause("caption", "changed", "TensorBoard has no caption for a picture")
+
+_WAV = "audio/wav"
 
 
 class EventExport:
@@ -59,6 +64,13 @@ class EventExport:
             self._put(
                 tensorboard_messages.text_event(wall, self._step(item), tensorboard_messages.NOTE_TAG, value["text"])
             )
+        elif (text := text_of(item)) is not None:
+            self._put(tensorboard_messages.text_event(wall, self._step(item), item.name, text))
+        elif item.name in ("media", "histogram") and (shown := self._shown(item)) is not None:
+            if not shown:
+                self._ledger.drop(MISSING_FILE, item.place, value)
+                return
+            self._put(tensorboard_messages.shown_event(wall, self._step(item), str(value.get("name")), shown))
         elif item.kind == "resume" and type(value.get("from_step")) is int:
             self._put(tensorboard_messages.session_event(wall, value["from_step"] + 1))
         elif item.kind == "end" and item.name == "reason" and has_settings:
@@ -69,6 +81,31 @@ class EventExport:
             self._ledger.drop(NO_PLACE, item.place, value)
             return
         self._ledger.done()
+
+    def _shown(self, item: Item) -> bytes | None:
+        """Return the fields of the value of a ``media`` or ``histogram`` record; none without its file.
+
+        None where TensorBoard has no place for it.
+        """
+        value = item.value
+        if item.name == "histogram":
+            bins = bins_of(value)
+            return None if bins is None else tensorboard_media.histogram_value(*bins)
+        media_type = str(value.get("media_type"))
+        if not media_type.startswith("image/") and media_type != _WAV:
+            return None
+        path = self._run.file_of(value)
+        if path is None:
+            return b""
+        with open(path, "rb") as file:
+            data = file.read()
+        caption = value.get("caption")
+        if media_type == _WAV:
+            return tensorboard_media.strings_value("audio", [data, str(caption or "").encode()], [1, 2])
+        if caption:
+            self._ledger.changed(CAPTION, item.place, caption)
+        sizes = [str(value.get(name) or 0).encode() for name in ("width", "height")]
+        return tensorboard_media.strings_value("images", [*sizes, data], [3])
 
     def _number(self, item: Item) -> float:
         if item.value is None:

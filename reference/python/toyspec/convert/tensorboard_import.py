@@ -7,11 +7,13 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
+from toyspec.convert.incoming_files import IncomingMedia
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.writing.media import Audio, Histogram, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from toyspec.convert.tensorboard_writers import EventWriters
 
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
-TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text becomes a note that begins with its tag")
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
 
 _SEARCHED_BYTES = 1 << 20
@@ -112,19 +113,17 @@ class EventImport:
             }
             ledger.done()
         for value in event.values:
-            record = self._of_value(event, value)
-            if record is not None:
-                yield record
+            yield from self._of_value(event, value)
 
-    def _of_value(self, event: Event, value: Value) -> dict[str, Any] | None:
+    def _of_value(self, event: Event, value: Value) -> Iterator[dict[str, Any]]:
         ledger = self._ledger
         place = f"{self._place}: {value.tag} at step {event.step}"
         if value.kind == "other":
             ledger.drop(NO_PLACE, place, value.value)
-            return None
+            return
         if value.kind in ("hparams", "ending"):
             self._keep(value, place)
-            return None
+            return
         record: dict[str, Any] = {"kind": "scalars", "t": self._timeline.t(event.wall, place)}
         if event.step >= 0:
             record["step"] = event.step
@@ -132,15 +131,36 @@ class EventImport:
             ledger.changed(STEP_UNUSABLE, place, event.step)
         if not value.is_utf8:
             ledger.changed(NOT_UTF8, place, value.tag)
-        if value.kind == "text":
+        if value.kind in ("images", "audio", "histogram"):
+            yield from self._shown(record, value, place)
+            return
+        if value.kind == "text" and value.tag == NOTE_TAG:
             record |= {"kind": "note", "text": value.value}
-            if value.tag != NOTE_TAG:
-                record["text"] = f"{value.tag}: {value.value}"
-                ledger.changed(TEXT_AS_NOTE, place, value.value, record["text"])
+        elif value.kind in ("text", "texts"):
+            several = value.value if isinstance(value.value, list) else [value.value]
+            names = [value.tag] if len(several) == 1 else [f"{value.tag}/{index}" for index in range(len(several))]
+            record |= {"values": {}, "texts": dict(zip(names, several, strict=True))}
         else:
             record["values"] = {value.tag: self._number(value.value, place)}
         ledger.done()
-        return record
+        yield record
+
+    def _shown(self, record: dict[str, Any], value: Value, place: str) -> Iterator[dict[str, Any]]:
+        """Yield the files or the histogram of one value."""
+        if value.left_out:
+            self._ledger.changed(PART_DROPPED, place, value.left_out)
+        if value.kind == "histogram":
+            bins = Histogram(edges=value.value.edges, counts=value.value.counts)
+            yield {**record, "kind": "histogram", "name": value.tag, "file": IncomingMedia(bins, place)}
+            return
+        self._ledger.items += len(value.value) - 1
+        for index, each in enumerate(value.value):
+            make = Image if value.kind == "images" else Audio
+            made = {**record, "kind": "media", "name": value.tag}
+            made |= {"index": index} if len(value.value) > 1 else {}
+            made |= {"width": each.width} if each.width else {}
+            made |= {"height": each.height} if each.height else {}
+            yield {**made, "file": IncomingMedia(make(each.data, caption=each.caption or None), place)}
 
     def _number(self, value: float, place: str) -> float | None:
         number = float(value)

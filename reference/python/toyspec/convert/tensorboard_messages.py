@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from toyspec.convert import tensorboard_media as media
 from toyspec.convert.protobuf import (
     FIXED32,
     MessageError,
@@ -31,12 +32,14 @@ NOTE_TAG = "note"
 HPARAMS_START_TAG = "_hparams_/session_start_info"
 HPARAMS_END_TAG = "_hparams_/session_end_info"
 
-ValueKind = Literal["scalar", "text", "hparams", "ending", "other"]
+ValueKind = Literal["scalar", "text", "texts", "images", "audio", "histogram", "hparams", "ending", "other"]
 
 _WALL, _STEP, _VERSION, _GRAPH, _SUMMARY, _LOG, _SESSION = 1, 2, 3, 4, 5, 6, 7
 _OTHER_EVENTS = {_GRAPH: "graph", _LOG: "log message", 8: "run metadata", 9: "meta graph"}
 _TAG, _SIMPLE, _IMAGE, _HISTOGRAM, _AUDIO, _TENSOR, _METADATA = 1, 2, 4, 5, 6, 8, 9
 _OTHER_VALUES = {3: "old histogram", _IMAGE: "image", _HISTOGRAM: "histogram", _AUDIO: "audio"}
+# The parts of the old message for a histogram that bins do not have.
+_MOMENTS = "sum and sum of squares"
 _SUCCESS, _FAILURE = 1, 2
 _LARGEST_BITS = 1023
 
@@ -65,7 +68,7 @@ class Value(NamedTuple):
     tag: str
     kind: ValueKind
     value: Any
-    """A number, a text, hyperparameters by name, a reason of run_end; for other kinds what it is."""
+    """A number, a text or texts, files, bins, hyperparameters by name, a reason; for other kinds what it is."""
     group: str = ""
     """The group of hyperparameters."""
     left_out: str = ""
@@ -109,27 +112,50 @@ def decode_event(data: bytes) -> Event:
 
 
 def _value(data: bytes) -> Value:
-    tag = b""
+    tag, tensor = b"", None
     found: tuple[ValueKind, Any] | None = None
-    plugin, content = "", b""
+    plugin, content, left_out = "", b"", ""
     for number, wire, value in fields(data):
         if number == _TAG and wire == 2:
             tag = value
         elif number == _SIMPLE and wire == FIXED32:
             found = ("scalar", struct.unpack("<f", value)[0])
         elif number == _TENSOR and wire == 2:
-            found = _tensor(value)
+            tensor = value
         elif number == _METADATA and wire == 2:
             plugin, content = _plugin(value)
         elif number in _OTHER_VALUES:
-            found = ("other", _OTHER_VALUES[number])
+            found = _shown(number, value) if wire == 2 else None
+            found = found or ("other", _OTHER_VALUES[number])
+            left_out = _MOMENTS if found[0] == "histogram" else ""
     name = text(tag)
     if plugin == "hparams":
         return _hparams(name, content)
+    if tensor is not None:
+        found = _shown_in_tensor(plugin, tensor) or _tensor(tensor)
     kind, value = found or ("other", "empty value")
     if kind == "text" and plugin not in ("text", ""):
         return Value(name, "other", f"{plugin} data")
-    return Value(name, kind, value, is_utf8=_is_utf8(tag))
+    return Value(name, kind, value, left_out=left_out, is_utf8=_is_utf8(tag))
+
+
+def _shown(number: int, data: bytes) -> tuple[ValueKind, Any] | None:
+    """Return what the messages before tensors show; None if nothing can be made of it."""
+    if number == _HISTOGRAM:
+        bins = media.histogram_of(data)
+        return None if bins is None else ("histogram", bins)
+    if number not in (_IMAGE, _AUDIO):
+        return None
+    file = media.image_of(data) if number == _IMAGE else media.audio_of(data)
+    return None if file is None else ("images" if number == _IMAGE else "audio", [file])
+
+
+def _shown_in_tensor(plugin: str, tensor: bytes) -> tuple[ValueKind, Any] | None:
+    kinds: dict[str, ValueKind] = {
+        media.IMAGES: "images", media.AUDIO: "audio", media.HISTOGRAMS: "histogram", media.TEXT: "texts"
+    }  # fmt: skip
+    found = media.shown_in(plugin, tensor)
+    return None if found is None else (kinds[plugin], found)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -250,6 +276,11 @@ def scalar_event(wall: float, step: int, tag: str, value: float) -> bytes:
     """Return an event with one scalar, rounded to binary32."""
     item = field(_TAG, tag) + float_field(_SIMPLE, value)
     return _event(wall, step, field(_SUMMARY, field(1, item)))
+
+
+def shown_event(wall: float, step: int, tag: str, value: bytes) -> bytes:
+    """Return an event with the fields of one *value* of a plugin: see ``tensorboard_media``."""
+    return _event(wall, step, field(_SUMMARY, field(1, field(_TAG, tag) + value)))
 
 
 def text_event(wall: float, step: int, tag: str, content: str) -> bytes:

@@ -10,9 +10,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
+from toyspec.convert.exported_runs import bins_of, text_of
 from toyspec.convert.extras import needed
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.wandb_leveldb import read_records
+from toyspec.convert.wandb_media import PART_DROPPED
 
 if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
@@ -24,7 +28,10 @@ SAME_STEP = Cause("same-step", "dropped", "W&B keeps one value of a name at a st
 ONE_TIME = Cause("one-time", "changed", "W&B has one time for a step: that of its first value")
 NO_END = Cause("no-end", "changed", "the run has no end, which W&B has as exit code 1")
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at the last one")
+REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
 
+_LEVELS = {"info": "INFO", "warning": "WARN", "error": "ERROR"}
+_ALERT = frozenset(["kind", "t", "phase", "rule", "level", "text"])
 _LONGEST_WAIT = 60.0
 _POLL = 0.05
 
@@ -37,10 +44,12 @@ class WandbExport:
         self._ledger = ledger
         self._step = 0
         self._row: dict[str, Any] = {}
+        self._wandb: Any = None
 
     def write(self, directory: str) -> None:
         """Write it below *directory*, as ``wandb/offline-run-*``."""
         wandb = needed("wandb", "wandb", "exporting to W&B")
+        self._wandb = wandb
         start = self._run.start
         # W&B writes messages and probes the machine by default; neither belongs into an export.
         options = {"silent": True, "console": "off", "disable_git": True, "disable_code": True, "save_code": False}
@@ -75,8 +84,12 @@ class WandbExport:
 
     def _put(self, made: Any, item: Item, code: int) -> int:
         ledger = self._ledger
-        if item.kind == "measure":
-            self._measure(made, item)
+        if item.kind == "measure" or text_of(item) is not None:
+            self._measure(made, item, math.nan if item.value is None else item.value)
+            return code
+        put = {"media": self._show, "histogram": self._show, "alert": self._alert}.get(item.name)
+        if put is not None and item.kind == "record":
+            put(made, item)
             return code
         if item.kind == "definition":
             name, goal = item.value.get("name"), item.value.get("goal")
@@ -90,11 +103,50 @@ class WandbExport:
             return 0 if item.value == "completed" else code or 1
         if item.kind == "setting" or (item.kind == "fact" and item.name in ("name", "group", "tags", "notes")):
             ledger.done()
-            return code
-        ledger.drop(NO_PLACE, item.place, item.value)
+        else:
+            ledger.drop(NO_PLACE, item.place, item.value)
         return code
 
-    def _measure(self, made: Any, item: Item) -> None:
+    def _show(self, made: Any, item: Item) -> None:
+        """Log a picture, a sound, a film, a table or a histogram."""
+        value, ledger = item.value, self._ledger
+        path = self._run.file_of(value) if item.name == "media" else ""
+        if path is None:
+            ledger.drop(MISSING_FILE, item.place, value)
+            return
+        try:
+            shown = self._shown(value, path)
+        except Exception as error:  # noqa: BLE001 - W&B raises what it likes for what it does not take
+            ledger.drop(REFUSED, item.place, error)
+            return
+        if shown is None:
+            ledger.drop(NO_PLACE, item.place, value)
+            return
+        self._measure(made, item._replace(name=str(value.get("name"))), shown)
+
+    def _shown(self, value: dict[str, Any], path: str) -> Any:
+        """Return the object of W&B for a record; None if it has none."""
+        media_type, caption = str(value.get("media_type")), value.get("caption")
+        if not path:
+            bins = bins_of(value)
+            return None if bins is None else self._wandb.Histogram(np_histogram=(bins[1], bins[0]))
+        if media_type == "text/csv":
+            table = rows_of(path)
+            return None if table is None else self._wandb.Table(*table, allow_mixed_types=True)
+        group = "video" if media_type == "image/gif" else media_type.partition("/")[0]
+        classes = {"image": "Image", "audio": "Audio", "video": "Video"}
+        return getattr(self._wandb, classes[group])(path, caption=caption) if group in classes else None
+
+    def _alert(self, made: Any, item: Item) -> None:
+        value = item.value
+        level = _LEVELS.get(str(value.get("level")), "INFO")
+        made.alert(title=str(value.get("rule")), text=str(value.get("text")), level=level, wait_duration=0)
+        left = value.keys() - _ALERT
+        if left:
+            self._ledger.changed(PART_DROPPED, item.place, ", ".join(sorted(left)))
+        self._ledger.done()
+
+    def _measure(self, made: Any, item: Item, value: Any) -> None:
         ledger = self._ledger
         if item.step is not None and item.step < self._step:
             ledger.drop(STEP_BACKWARDS, item.place, item.value)
@@ -102,6 +154,11 @@ class WandbExport:
         step = self._step if item.step is None else item.step
         if step != self._step:
             self._flush(made)
+        known = self._row.get(item.name)
+        if isinstance(known, list) and item.record.get("index") == len(known):
+            known.append(value)
+            ledger.done()
+            return
         if item.name in self._row:
             ledger.drop(SAME_STEP, item.place, item.value)
             return
@@ -114,7 +171,8 @@ class WandbExport:
             ledger.changed(CLOCK, item.place, item.t, "the time of the export")
         elif self._row.setdefault("_timestamp", self._run.wall(item.t)) != self._run.wall(item.t):
             ledger.changed(ONE_TIME, item.place, self._run.wall(item.t), self._row["_timestamp"])
-        self._row[item.name] = math.nan if item.value is None else item.value
+        # W&B takes several pictures as a list.
+        self._row[item.name] = [value] if item.record.get("index") == 0 and item.kind == "record" else value
         ledger.done()
 
     def _flush(self, made: Any) -> None:

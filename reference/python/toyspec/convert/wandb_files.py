@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -24,13 +25,15 @@ from toyspec.convert.wandb_export import (
     CLOCK,
     NO_END,
     ONE_TIME,
+    REFUSED,
     SAME_STEP,
     STEP_BACKWARDS,
     WITHOUT_STEP,
     WandbExport,
 )
-from toyspec.convert.wandb_import import PART_DROPPED, TEXT_AS_NOTE, WandbImport
+from toyspec.convert.wandb_import import WandbImport
 from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC
+from toyspec.convert.wandb_media import PART_DROPPED
 from toyspec.convert.wandb_sessions import WandbFiles, is_directory
 from toyspec.errors import SourceError
 
@@ -52,16 +55,19 @@ FORMAT = Format(
         MappingRow("display name, group, notes, tags, host, commit, arguments", "members of `run_start`"),
         MappingRow("system metrics", "`system`, in `extra`"),
         MappingRow("`define_metric`", "`define`; a summary of min or max is the goal"),
-        MappingRow("text in the history, alert", "`note`"),
+        MappingRow("text in the history", "`texts` of `scalars`"),
+        MappingRow("alert", "`alert`; its title is the rule"),
+        MappingRow("image, audio, video, html and other files in the history", "`media`, the files unchanged"),
+        MappingRow("table", "`media` of type `text/csv`"),
+        MappingRow("histogram", "`histogram`"),
+        MappingRow("artifact, used artifact", "`reference`, without its files"),
         MappingRow("exit", "`run_end`: completed with exit code 0, else errored"),
         MappingRow(
             "run file of a process that resumed the run",
             "`run_resume` from before its first step, then its records; the exit code before it is the reason",
         ),
         MappingRow("summary", "a value only where no row of the history has its name"),
-        MappingRow(
-            "entity, project, job type, sweep, console output, media, artifacts, the setting `_wandb`", "dropped"
-        ),
+        MappingRow("entity, project, job type, sweep, console output, the setting `_wandb`", "dropped"),
     ),
     lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
     version="wandb 0.31",
@@ -74,14 +80,15 @@ FORMAT = Format(
         TIME_JUMPS,
         TIME_UNUSABLE,
         STEP_UNUSABLE,
-        TEXT_AS_NOTE,
         PART_DROPPED,
         REPEATED,
+        MISSING_FILE,
         NO_PLACE,
         DAMAGED,
     ),
     export_causes=(
-        *(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, NO_END, SUPERSEDED, NO_PLACE, DAMAGED),
+        *(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, NO_END, PART_DROPPED, REFUSED),
+        *(MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED),
     ),
     notes=(
         "A flipped byte costs one record; the report names its place.",

@@ -7,13 +7,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
-from toyspec.convert.losses import DAMAGED, NO_PLACE, REPEATED, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, REPEATED, STEP_UNUSABLE
 from toyspec.convert.measures import as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.tensorboard_records import Damage
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records
+from toyspec.convert.wandb_media import PART_DROPPED, WandbMedia, taken_objects
 from toyspec.convert.wandb_rows import WandbRows
 from toyspec.convert.wandb_sessions import Beginning, merged, plain
 from toyspec.writing.clocks import utc_text
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
     from toyspec.convert.losses import Ledger
 
-TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text in the history becomes a note that begins with its name")
-PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
-
 _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
+_LEVELS = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
 
 
 class WandbImport:
@@ -38,6 +37,7 @@ class WandbImport:
         self._ledger = ledger
         self._timeline: Timeline
         self._rows: WandbRows
+        self._media: WandbMedia
         self._names: set[str] = set(_FRAMING)
         self._summary: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
@@ -86,7 +86,10 @@ class WandbImport:
             messages.STATS: self._stats,
             messages.METRIC: self._definition,
             messages.ALERT: self._alert,
+            messages.ARTIFACT: self._artifact,
+            messages.USED_ARTIFACT: self._used_artifact,
         }
+        self._media = WandbMedia(os.path.join(os.path.dirname(path), "files"), self._ledger)
         self._record = 0
         for message in self._messages(path):
             self._record += 1
@@ -216,31 +219,31 @@ class WandbImport:
         found.pop("_runtime", None)
         step = messages.step_of(rest) if step is None else step
         place = f"step {step}"
+        self._names.update(found)
+        for name in found:
+            self._summary.pop(name, None)
+        objects = taken_objects(found)
         self._ledger.items += len(found)
         record: dict[str, Any] = {"kind": "scalars", "t": self._t(wall, place)}
         has_step = type(step) is int and step >= 0
         if has_step:
             record["step"] = self._rows.last_step = step
         values: dict[str, float | None] = {}
-        notes: list[str] = []
-        media = tuple(name.removesuffix("_type") for name in found if name.endswith("._type"))
+        texts: dict[str, str] = {}
         for name, value in found.items():
-            self._names.add(name)
-            self._summary.pop(name, None)
-            if media and name.startswith(media):
-                self._ledger.drop(NO_PLACE, f"{place}: {name}", value)
-                continue
             if not has_step and step is not None:
                 self._ledger.changed(STEP_UNUSABLE, f"{place}: {name}", step)
             kept = self._value(name, value, place)
             if isinstance(kept, str):
-                notes.append(kept)
+                texts[name] = kept
             elif kept is not NO_PLACE:
                 values[name] = kept
-        if values:
+        if texts:
+            yield {**record, "values": values, "texts": texts}
+        elif values:
             yield line_of_scalars(record["t"], record.get("step"), values)
-        for note in notes:
-            yield {**record, "kind": "note", "text": note}
+        for name, members_of in objects.items():
+            yield from self._media.events(record, name, members_of, f"{place}: {name}")
 
     def _by_name(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Return the values by name; of two with one name the later, as W&B's summary has it: the other is dropped."""
@@ -255,20 +258,16 @@ class WandbImport:
         return last
 
     def _value(self, name: str, value: Any, place: str) -> Any:
-        """Return a number or null for a scalar, the text of a note, or NO_PLACE; the item is settled."""
+        """Return a number or null for a scalar, a text, or NO_PLACE; the item is settled."""
         ledger = self._ledger
         if type(value) is float and value - value == 0.0:
             ledger.done()
             return value
         if type(value) in (float, int):
             return self._number(name, value, place)
-        if isinstance(value, str):
-            ledger.changed(TEXT_AS_NOTE, f"{place}: {name}", value, f"{name}: {value}")
+        if value is None or isinstance(value, str):
             ledger.done()
-            return f"{name}: {value}"
-        if value is None:
-            ledger.done()
-            return None
+            return value
         ledger.drop(NO_PLACE, f"{place}: {name}", value)
         return NO_PLACE
 
@@ -307,9 +306,30 @@ class WandbImport:
 
     def _alert(self, body: bytes) -> Iterator[dict[str, Any]]:
         found = members(body)
+        title, said, level = (text(found.get(number)) for number in (1, 2, 3))
         self._ledger.items += 1
         self._ledger.done()
-        yield {"kind": "note", "t": self._timeline.last, "text": f"{text(found.get(1))}: {text(found.get(2))}"}
+        made = {"rule": title or "alert", "level": _LEVELS.get(level, "info"), "text": said or title}
+        yield {"kind": "alert", "t": self._timeline.last, **made}
+
+    def _artifact(self, body: bytes) -> Iterator[dict[str, Any]]:
+        """Yield a reference to what the run produced: its files lie in a folder of W&B's that the log names."""
+        found = members(body)
+        yield from self._reference(text(found.get(5)), text(found.get(4)))
+
+    def _used_artifact(self, body: bytes) -> Iterator[dict[str, Any]]:
+        found = members(body)
+        yield from self._reference(text(found.get(3)) or text(found.get(1)), "input")
+
+    def _reference(self, name: str, role: str) -> Iterator[dict[str, Any]]:
+        self._ledger.items += 1
+        if not name:
+            self._ledger.drop(NO_PLACE, self._place, "an artifact without a name")
+            return
+        self._ledger.changed(PART_DROPPED, self._place, f"the files of artifact {name}")
+        self._ledger.done()
+        role_of = {"role": role} if role else {}
+        yield {"kind": "reference", "t": self._timeline.last, "uri": f"wandb-artifact:{name}", **role_of}
 
     def _rest_of_summary(self) -> Iterator[dict[str, Any]]:
         """Yield the values of the summary that no row of the history has."""

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, ALERT, METRIC, OUTPUT_RAW = 2, 3, 4, 5, 7, 10, 12, 13
 RUN, EXIT, ENVIRONMENT = 17, 18, 26
-OTHER_ITEMS = {8: "artifact", 9: "TensorBoard file", 23: "preempting", 25: "used artifact"}
+ARTIFACT, USED_ARTIFACT = 8, 25
+OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
 """Records that are items and have no place."""
+
+_LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
 
 _NUMBER, _VALUE = b"\x08", b"\x82\x01"
 _NUMBERS = re.compile(rb"(\n([\0-\x7f])([^\x82]{1,124})\x82\x01([\0-\x7f])([-+.0-9eE]+))")
@@ -49,7 +52,9 @@ def kind_and_body(record: bytes) -> tuple[int, bytes]:
         return quick
     found = (0, b"")
     for number, wire, value in fields(record):
-        if wire == BYTES and (number in (*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT) or HISTORY <= number <= OUTPUT_RAW):
+        if wire == BYTES and (
+            number in (*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT) or HISTORY <= number <= OUTPUT_RAW
+        ):
             found = (number, value)
             if number in (HISTORY, SUMMARY):
                 break
