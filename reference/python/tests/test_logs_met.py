@@ -264,3 +264,25 @@ def test_log_of_an_unusual_shape_is_read(
     assert (step, []) == (report.dialect.step, report.findings)
     found = toyspec.history(tmp_path / name)
     assert values == {key: [each for each in found[key] if str(each) not in ("None", "nan")] for key in values}
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in DIALECTS.iterdir()))
+def test_import_of_a_sample_has_no_findings(tmp_path: Path, name: str) -> None:
+    """What is imported has no finding but that its run has no end, where its log has none."""
+    file = json.loads((DIALECTS / name / "sample.json").read_bytes())["file"]
+    for run in import_runs([DIALECTS / name / file], tmp_path / "runs").runs:
+        (report,) = check(run.target).files
+        found = [each.rule for each in report.findings]
+        assert found == (["run-end-missing"] if report.state == "torn" else [])
+
+
+def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cause is printed once, with the number of its runs; the report in JSON has every run."""
+    for name in ("a", "b", "c"):
+        with start_run(tmp_path / "runs" / name, run_id=name, config={"lr": 0.1}) as run:
+            run.log({"acc": 0.5}, step=1)
+    assert 0 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 == sum("no-place" in line for line in lines)
+    assert any("in 3 runs (no-place)" in line for line in lines)
+    assert lines[-1].startswith("3 runs: ")
