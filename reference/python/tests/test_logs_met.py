@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import toyspec
 from conversions import SAMPLES, importable_samples, records
 from toyspec import Catalog, build_catalog, start_run, update_catalog
 from toyspec.checker import check
@@ -158,3 +159,130 @@ def test_what_an_import_writes_has_no_finding(tmp_path: Path, source: Path) -> N
         (report, *_) = check(run.target).files
         is_open = any("does not say how the run ended" in note for note in run.notes)
         assert ["run-end-missing"] * is_open == [each.rule for each in report.findings]
+
+
+def short_log(folder: Path) -> Path:
+    """Write a log that stopped at step 202 of 5,100."""
+    rows = [{"current_steps": step, "total_steps": 5100, "loss": 2.0, "lr": 0.1, "epoch": 0.1} for step in (201, 202)]
+    folder.mkdir()
+    return log_of(folder / "trainer_log.jsonl", *rows)
+
+
+def test_log_that_stopped_before_its_planned_step_is_not_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists, the page of a run, catalogs and checks call it not ended; --require-complete fails; its import is torn."""
+    log = short_log(tmp_path / "a")
+    for command in (["ls"], ["show"], ["check"]):
+        assert 0 == main([*command, str(log.parent)])
+        assert "not ended" in capsys.readouterr().out
+    assert 1 == main(["check", "--require-complete", str(log.parent)])
+    capsys.readouterr()
+    assert 0 == main(["ls", "--json", str(log.parent)])
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert ("complete", "no", 5100) == (listed["state"], listed["ended"], listed["dialect"]["planned"])
+    (run,) = import_runs([log], tmp_path / "runs").runs
+    assert ["torn"] == [each.state for each in list_runs(run.target)]
+
+
+def test_log_without_an_end_has_no_end_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a format has no end, views call a whole log so: complete would say that its run ended."""
+    log = log_of(tmp_path / "a.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    for command in (["ls"], ["show"], ["check"], ["check", "--require-complete"]):
+        assert 0 == main([*command, str(log)])
+        said = capsys.readouterr().out
+        assert "no end mark" in said
+        assert "complete" not in said
+    assert ["complete"] == [run.state for run in list_runs(log)]
+
+
+def test_catalog_lists_how_logs_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list of a catalog has the words of a list of the files."""
+    pytest.importorskip("duckdb")
+    short_log(tmp_path / "a")
+    build_catalog(tmp_path, out=tmp_path / "catalog")
+    assert 0 == main(["ls", "--catalog", str(tmp_path / "catalog")])
+    assert "not ended" in capsys.readouterr().out
+
+
+def test_usual_name_does_not_hide_the_log_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory is shown by the one file whose content is a log; where none is, files that may be logs are named."""
+    (tmp_path / "log.txt").write_text("loss was 2 and then 3\n")
+    assert 2 == main(["show", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert "these files may be logs" in said
+    assert "log.txt" in said
+    assert 0 == main(["ls", str(tmp_path)])
+    assert "these files may be logs" in capsys.readouterr().err
+    log_of(tmp_path / "train.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    assert 0 == main(["show", str(tmp_path)])
+    assert capsys.readouterr().out.startswith("train.jsonl")
+    log_of(tmp_path / "other.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    assert 2 == main(["show", str(tmp_path)])
+    assert "the directory has several logs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "advice"),
+    [
+        ("a.csv", b"1,2.0\n2,1.5\n", "--columns step,name1"),
+        ("a.csv", "step,pr\xe4zision\n1,2.0\n2,1.5\n".encode("latin-1"), "iconv -f ISO-8859-1"),
+        ("a.log", b"objective of -0.15 over 1000 frames\n", "toyspec dialect new FILE"),
+        ("a.csv", "step,loss\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
+    ],
+)
+def test_file_that_is_not_read_says_what_to_do(tmp_path: Path, name: str, data: bytes, advice: str) -> None:
+    """A refusal names the command that reads such a file."""
+    (tmp_path / name).write_bytes(data)
+    (report,) = check(tmp_path / name).files
+    assert ["unknown-format"] == [each.rule for each in report.findings]
+    assert advice in (report.findings[0].help or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "step", "values"),
+    [
+        ("a.csv", "Schritt;Verlust\n1;2,5\n2;1,5\n", "Schritt", {"Verlust": [2.5, 1.5]}),
+        ("a.csv", "Epoche,Verlust\n1,2.5\n2,1.5\n", "Epoche", {"Verlust": [2.5, 1.5]}),
+        ("a.csv", "step,loss\n1,2.5D-01\n2,1.5d+00\n", "step", {"loss": [0.25, 1.5]}),
+        ("a.csv", ",epoch,loss\n0,1,2.5\n1,2,1.5\n", "epoch", {"Unnamed: 0": [0, 1], "loss": [2.5, 1.5]}),
+        (
+            "a.log",
+            "train epoch: 1, loss: 2.5\neval epoch: 1, loss: 3.5\ntrain epoch: 2, loss: 1.5\n",
+            "epoch",
+            {"loss": [2.5, 1.5], "eval/loss": [3.5]},
+        ),
+    ],
+)
+def test_log_of_an_unusual_shape_is_read(
+    tmp_path: Path, name: str, text: str, step: str, values: dict[str, list[float]]
+) -> None:
+    """German headers, exponents of Fortran, the index of pandas, and phases before the epoch."""
+    (tmp_path / name).write_text(text)
+    (report,) = check(tmp_path / name).files
+    assert report.dialect is not None
+    assert (step, []) == (report.dialect.step, report.findings)
+    found = toyspec.history(tmp_path / name)
+    assert values == {key: [each for each in found[key] if str(each) not in ("None", "nan")] for key in values}
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in DIALECTS.iterdir()))
+def test_import_of_a_sample_has_no_findings(tmp_path: Path, name: str) -> None:
+    """What is imported has no finding but that its run has no end, where its log has none."""
+    file = json.loads((DIALECTS / name / "sample.json").read_bytes())["file"]
+    for run in import_runs([DIALECTS / name / file], tmp_path / "runs").runs:
+        (report,) = check(run.target).files
+        found = [each.rule for each in report.findings]
+        assert found == (["run-end-missing"] if report.state == "torn" else [])
+
+
+def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cause is printed once, with the number of its runs; the report in JSON has every run."""
+    for name in ("a", "b", "c"):
+        with start_run(tmp_path / "runs" / name, run_id=name, config={"lr": 0.1}) as run:
+            run.log({"acc": 0.5}, step=1)
+    assert 0 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 == sum("no-place" in line for line in lines)
+    assert any("in 3 runs (no-place)" in line for line in lines)
+    assert lines[-1].startswith("3 runs: ")

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from toyspec.escaping import printable, shortened
+from toyspec.generated.streams import STREAMS
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -58,6 +59,20 @@ Ended = Literal["yes", "no", "unknown"]
 """Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
 
 
+# A profile in which no record says that the run ended.
+_WITHOUT_END = frozenset(name for name, stream in STREAMS.items() if not stream.get("complete", {}).get("last"))
+
+
+def state_text(state: str, ended: Ended) -> str:
+    """Return the *state* of a log for people, with what is known of the end of its run.
+
+    A whole log is ``complete`` only where the run says that it ended: else ``no end mark``, or ``not ended``.
+    """
+    if state != "complete" or ended == "yes":
+        return state
+    return "no end mark" if ended == "unknown" else "not ended"
+
+
 class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """How the log of another program is read."""
 
@@ -77,6 +92,8 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """Number of files that were read as one log."""
     ended: Ended = "unknown"
     """Whether the run ended: no where the log says how many steps were planned, and the last one was not reached."""
+    planned: int | float | None = None
+    """The last step that was planned, as the log says it; None where it does not."""
     notes: tuple[str, ...] = ()
     """What the user has to know of how it is read, such as numbers that are written as strings."""
 
@@ -110,6 +127,16 @@ class FileReport(msgspec.Struct, kw_only=True):
     """Number of further findings for each rule that are counted, not listed."""
     dialect: DialectUse | None = None
     """How the log of another program was read; None for a stream of a profile, and for an unknown format."""
+
+    @property
+    def state_text(self) -> str:
+        """The state for people, with what is known of the end; empty without a stream."""
+        if self.state is None:
+            return ""
+        dialect = self.dialect
+        if dialect is not None:
+            return state_text(self.state, dialect.ended)
+        return state_text(self.state, "unknown" if self.profile in _WITHOUT_END else "yes")
 
 
 class PathError(msgspec.Struct, frozen=True):

@@ -324,8 +324,10 @@ export function stateChip(run: Run): HTMLElement {
 const ENDS: { [reason: string]: "damaged" | "torn" | "complete" } = { completed: "complete", errored: "damaged", aborted: "damaged", diverged: "damaged", failed: "damaged", crashed: "damaged", interrupted: "torn" };
 
 /** Returns how a run ended, which is another question than whether its log is whole: an error in a whole log is not green. */
-function endOf({ state, reason, error }: Run): { text: string; tone: string; title: string } {
+function endOf({ state, ended, reason, error }: Run): { text: string; tone: string; title: string } {
   const log = STATES[state];
+  if (state === "complete" && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
+  if (state === "complete" && ended === "no") return { text: "not ended", tone: "torn", title: "the log is whole; fewer steps were made than were planned" };
   if (state === "running" || state === "torn" || reason === null) return { text: state, tone: state, title: log };
   const end = plain(reason, 40);
   const why = error ? `: ${plain(error, 300)}` : "";

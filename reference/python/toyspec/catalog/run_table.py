@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from toyspec.catalog.layout import Manifest
+    from toyspec.findings import Ended
     from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Runs
     from toyspec.runs.summary import RunState
@@ -40,6 +41,7 @@ class RunColumns(NamedTuple):
     given_name: list[str | None]
     """The name by annotation."""
     starred: list[bool]
+    ended: list[Ended]
     says_final_loss: list[bool]
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed
@@ -59,7 +61,7 @@ _ORDERS: dict[Order, str] = {
 }
 
 _LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of",
-           "given_name", "starred")  # fmt: skip
+           "given_name", "starred", "ended")  # fmt: skip
 
 _GIVEN_NAME = "CASE WHEN annotations IS NOT NULL THEN json_extract_string(annotations, '$.name') END"
 

@@ -325,11 +325,23 @@ def _check_file(
         checker.feed(b"\n")
     report = checker.finish()
     report.bytes -= is_document
+    _advise(report, head)
     if os.path.isdir(path):
         _place_in_parts(report, file)
     # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     is_broken = seal is not None and seal.add_findings(report, options)
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
+
+
+def _advise(report: FileReport, head: bytes) -> None:
+    """Say what to do with text of an unknown format that has numbers and begins with *head*."""
+    if len(report.findings) != 1 or report.findings[0].rule != rules.UNKNOWN_FORMAT:
+        return
+    from toyspec.format.known_formats import look_of, table_advice
+
+    advice = None if look_of(head, None, is_all=False).advice else table_advice(head)
+    if advice is not None:
+        report.findings[0] = msgspec.structs.replace(report.findings[0], help=advice)
 
 
 def _is_other_document(checker: Checker, path: str, head: bytes, options: CheckOptions) -> bool:

@@ -179,7 +179,7 @@ def _settings(runs: list[RunSummary]) -> Iterator[ComparedRow]:
 
 def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
     unset = msgspec.UNSET
-    yield _fact("state", runs)
+    yield ComparedRow("results", TITLES["state"], [each.facts.state_text for each in runs])
     if any(each.end for each in runs):
         yield _fact("reason", runs)
     yield _fact("last_step", runs)

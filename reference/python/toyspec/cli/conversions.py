@@ -9,7 +9,7 @@ from toyspec.cli.parsers import number_from
 from toyspec.cli.paths import encodable
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.convert.losses import MAX_EXAMPLES
-from toyspec.convert.reports import text_of
+from toyspec.convert.reports import summary_of, text_of
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def show(report: ConversionReport, options: Namespace) -> None:
 
 
 def _text(report: ConversionReport) -> str:
-    lines = [without_ci_commands(line) for made in report.runs for line in text_of(made)]
+    is_summed_up = report.direction == "export" and len(report.runs) > 1
+    found = summary_of(report) if is_summed_up else (line for made in report.runs for line in text_of(made))
+    lines = list(map(without_ci_commands, found))
     if len(report.runs) > 1:
         total = report.summary
         counts = f"{total.carried} carried, {total.changed} changed, {total.dropped} dropped"

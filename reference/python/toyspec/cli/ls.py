@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from argparse import ArgumentTypeError
 from itertools import count
@@ -248,6 +249,19 @@ def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) 
         is_remote = any(map(is_address, options.roots))
         import_takes = "`toyspec import` takes logs of other tools from there"
         sys.stderr.write(f"{import_takes if is_remote else '`toyspec doctor` names what else is there'}\n")
+        _report_candidates(options)
+
+
+def _report_candidates(options: Namespace) -> None:
+    """Name files that may be logs, though no dialect fits."""
+    from toyspec.reading.log_detection import usual_names
+    from toyspec.runs.discovery import logs_in
+
+    hints = usual_names(dialect_choice(options, settings(), search=True))
+    found = [path for root in options.roots if os.path.isdir(root) for path in logs_in(root, hints).candidates]
+    if found:
+        named = ", ".join(map(shown, found[:_MOST_NAMED]))
+        sys.stderr.write(f"toyspec ls: these files may be logs: {named}; `toyspec dialect new FILE` reads one\n")
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
@@ -356,6 +370,7 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "profile": run.profile,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "state": run.state,
+        "ended": run.ended,
         "sealed": run.sealed,
         "read": _read(run),
         "records": run.extent.records,

@@ -14,6 +14,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, filled, fitted, joined, lined
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
+from toyspec.findings import state_text
 from toyspec.generated.runs import TITLES
 from toyspec.places.addresses import is_address, path_in
 
@@ -146,7 +147,7 @@ class RunRows:
     def _row(self, fields: Fields) -> list[str]:
         run = fields.run
         reason = run.reason
-        state = run.state if run.extent.is_checked else f"{run.state}?"
+        state = run.facts.state_text if run.extent.is_checked else f"{run.facts.state_text}?"
         values = [fields.value(name) for name in self._more]
         return [
             _labelled(
@@ -182,7 +183,8 @@ class ListedRows:
     def columns(self) -> list[list[str]]:
         """See Rows."""
         runs = self._runs
-        states = zip(runs.state, runs.sealed, runs.as_of, strict=True)
+        texts = map(state_text, runs.state, runs.ended)
+        states = zip(texts, runs.sealed, runs.as_of, strict=True)
         losses = zip(runs.final_loss, runs.says_final_loss, strict=True)
         more = (list(map(_cell, values)) for values in runs.more.values())
         return [

@@ -18,16 +18,17 @@ from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
 from toyspec.cli.terminal import Style, Terminal, columns
-from toyspec.errors import StreamError, StreamMissingError
+from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.run_files import has_other_ranks
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
+from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
-from toyspec.runs.discovery import STANDARD_INPUT
+from toyspec.runs.discovery import STANDARD_INPUT, logs_in
 from toyspec.runs.members import flat
 from toyspec.runs.summarizing import summarize_run
 
@@ -110,10 +111,7 @@ def _show(options: Namespace, path: str) -> int:
             return _draw(options, path, choice)
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
-        sys.stderr.write(f"toyspec show: {shown(options.run)}: {printable(error.fact)}\n")
-        if isinstance(error, StreamMissingError) and (os.path.isdir(options.run) or is_address(options.run)):
-            sys.stderr.write(f"`toyspec ls {shown(options.run)}` lists the runs below it\n")
-        return exit_codes.USAGE
+        return _show_another(options, path, choice, error)
     if options.json:
         sys.stdout.write(inert_json(_object(summary, options.run, choice)) + "\n")
         return exit_codes.OK
@@ -124,6 +122,25 @@ def _show(options: Namespace, path: str) -> int:
     for line in _lines(list(_facts(summary, terminal, choice)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
+
+
+def _show_another(options: Namespace, path: str, choice: DialectChoice, error: StreamError) -> int:
+    """Show the one log in the directory *path* if its content says which that is, else report *error*."""
+    fact, advice = printable(error.fact), ""
+    if os.path.isdir(path) and isinstance(error, StreamMissingError | UnknownFormatError):
+        logs, candidates = logs_in(path, usual_names(choice))
+        if len(logs) == 1:
+            return _show(options, logs[0])
+        if logs:
+            fact, advice = "the directory has several logs", f"name one: {', '.join(map(shown, logs[:_MAX_LISTED]))}"
+        elif candidates:
+            named = ", ".join(map(shown, candidates))
+            fact = f"no run, and no log that is recognized; these files may be logs: {named}"
+            advice = f"`toyspec dialect new {shown(candidates[0])}` says how to read such a file"
+    if not advice and isinstance(error, StreamMissingError) and (os.path.isdir(path) or is_address(path)):
+        advice = f"`toyspec ls {shown(path)}` lists the runs below it"
+    sys.stderr.write(f"toyspec show: {shown(options.run)}: {fact}\n" + (f"{advice}\n" if advice else ""))
+    return exit_codes.USAGE
 
 
 def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
@@ -146,11 +163,12 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
 
 
 def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
-    state = terminal.styled(summary.state, _STATES[summary.state])
+    text = summary.facts.state_text
+    state = terminal.styled(text, _STATES[summary.state])
     place = [] if run == STANDARD_INPUT else [shown(summary.path)]
     name = "standard input" if run == STANDARD_INPUT else shown(summary.name)
     form = summary.profile or (summary.dialect.name if summary.dialect else "")
-    room = columns() - width(f"{name}  {summary.state}  {form}  ")
+    room = columns() - width(f"{name}  {text}  {form}  ")
     is_apart = terminal.interactive and any(width(path) > room for path in place)
     terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *([] if is_apart else place)]))
     if is_apart:

@@ -23,6 +23,8 @@ HOMES = {
     "csv": "csv_files",
     "json": "json_arrays",
     "parquet": "parquet",
+    "neptune": "neptune_files",
+    "wandb-history": "wandb_history",
 }
 """The module of each format, in the order in which a source is tried; dialects are tried after them."""
 

@@ -58,6 +58,7 @@ _TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", 
 _BATCH = 1 << 16
 _MAX_INT64 = (1 << 63) - 1
 _MAGIC = b"PAR1"
+_LONGEST_FOOTER = 1 << 24
 
 
 def _pyarrow() -> Any:
@@ -209,14 +210,32 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _opened(path: str) -> Any:
-    """Return the file at *path*; raise SourceError if it cannot be read or a column is missing."""
+def opened_table(path: str) -> Any:
+    """Return the Parquet file at *path*; raise SourceError if it cannot be read, ImportError without pyarrow."""
     pq = _pyarrow()
     done = subprocess.run([sys.executable, "-c", _TRIAL, path], capture_output=True, check=False)
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
         raise SourceError(path, f"not a readable Parquet file: {said}")
-    file = pq.ParquetFile(path)
+    return pq.ParquetFile(path)
+
+
+def has_columns(path: str, names: Iterable[str]) -> bool:
+    """Return whether the file at *path* is a Parquet table whose footer names all of *names*."""
+    if not is_file(path) or head_of(path, 4) != _MAGIC:
+        return False
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - _LONGEST_FOOTER))
+        end = file.read()
+    size = int.from_bytes(end[-8:-4], "little")
+    footer = end[-8 - size : -8] if end.endswith(_MAGIC) and size + 8 <= len(end) else b""
+    # Each column is named alone in the schema; the length of the name is before it.
+    return all(bytes([len(name)]) + name.encode() in footer for name in names)
+
+
+def _opened(path: str) -> Any:
+    """Return the file at *path*; raise SourceError if it cannot be read or a column is missing."""
+    file = opened_table(path)
     found = {field.name: str(field.type).removeprefix("large_") for field in file.schema_arrow}
     for name, kind in _TYPES[os.path.basename(path)].items():
         if found.get(name) != kind:

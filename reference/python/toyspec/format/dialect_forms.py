@@ -34,6 +34,8 @@ _PAIR = re.compile(
     r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
     re.ASCII | re.IGNORECASE,
 )
+# Fortran writes an exponent of double precision with D, always with a sign.
+_FORTRAN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 # An integer of more digits is beyond binary64.
 _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
@@ -50,6 +52,7 @@ _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 _COMMENT = b"#"
+_UNNAMED = "Unnamed: 0"
 MOST_LISTED = 256
 """A list with more members is data, not metrics."""
 _JSON_GROUP = "json"
@@ -199,7 +202,9 @@ class CsvForm:
         if len(self._comment) == len(cells) and all(map(_is_number, cells)) and not any(map(_is_number, self._comment)):
             self.header = _different(self._comment)
             return True
-        self._first, self.header = cells, _different(cells)
+        # pandas names the column of an index so that it reads back without a name.
+        named = [_UNNAMED, *cells[1:]] if cells[0] == "" else cells
+        self._first, self.header = cells, _different(named)
         return False
 
     def _named(self, data: bytes) -> list[str]:
@@ -400,6 +405,8 @@ def _cell(text: Any) -> Any:
     stripped = text.strip()
     if _INTEGER.fullmatch(stripped):
         return int(stripped)
+    if _FORTRAN.fullmatch(stripped):
+        return float(stripped.replace("d", "e").replace("D", "e"))
     return float(stripped) if _NUMBER.fullmatch(stripped) else text
 
 
@@ -409,7 +416,7 @@ def _cell_with_comma(text: str) -> Any:
 
 
 def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None or not_finite(text) is not None
+    return _NUMBER.fullmatch(text) is not None or _FORTRAN.fullmatch(text) is not None or not_finite(text) is not None
 
 
 def _number_in(text: str) -> Any:

@@ -47,7 +47,8 @@ _PHASE_WORDS = frozenset(
 _FROM_THE_START = ("lines", "csv")
 # In the names of all steps that dialects know, and in what other dialects are known by.
 _STEP_WORDS = (
-    *(b"step", b"iter", b"epoch", b"episode", b"update", b"tick", b"round", b"generation", b"batch", b"interacts"),
+    *(b"step", b"schritt", b"iter", b"epoch", b"episode", b"update", b"tick", b"round", b"generation", b"batch"),
+    b"interacts",
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
 )
 _VALUES = ("value", "val", "metric_value", "metricValue", "scalar")

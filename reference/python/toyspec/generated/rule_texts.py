@@ -1213,10 +1213,12 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "",
    "A `left_out` with an invalid count is not reported here. The message names the largest count, and how many more names there are.",
    "",
-   "The pointer is `/left_out`."
+   "The pointer is `/left_out`.",
+   "",
+   "A checker that reads the logs of other programs reports under this rule a member of which no record has a number, where its texts look like numbers: with a unit, or with marks between thousands. Its readers leave such a value out."
   ],
   "Why": [
-   "A writer leaves out a value that no record can hold, for example an object of the program, and writes the rest of the record. Without this finding, a log that lacks values would pass as complete."
+   "A writer leaves out a value that no record can hold, for example an object of the program, and writes the rest of the record. Without this finding, a log that lacks values would pass as complete. So would the log of another program whose values no reader takes."
   ],
   "Example": [
    "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\"}",

@@ -202,6 +202,7 @@ class RowFeed(CutFeed):
         return msgspec.structs.replace(
             self.read_as.use,
             ended=self.ended,
+            planned=self.planned,
             notes=(*self.read_as.notes, *getattr(self._splitter, "notes", ()), *self._missing()),
         )
 

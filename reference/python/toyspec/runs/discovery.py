@@ -160,6 +160,27 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield NoStream(path, is_bundle, tuple(candidates))
 
 
+class LogsIn(NamedTuple):
+    """What a directory has that may be shown as a run."""
+
+    logs: list[str]
+    """The streams and recognized logs in the directory itself."""
+    candidates: tuple[str, ...]
+    """Up to five files in it or below that may be logs, where there is no log."""
+
+
+def logs_in(directory: str, hints: Sequence[str]) -> LogsIn:
+    """Return what *directory*, a place on this machine, has; *hints* are as for ``find_streams``."""
+    logs: list[str] = []
+    candidates: tuple[str, ...] = ()
+    for found in find_streams(directory, hints=hints):
+        if isinstance(found, Stream) and os.path.dirname(found.path) == directory.rstrip(os.sep):
+            logs.append(found.path)
+        elif isinstance(found, NoStream):
+            candidates = found.candidates
+    return LogsIn(logs, candidates)
+
+
 def _is_taken(found: Stream | PathError, names: LogNames, candidates: list[str]) -> bool:
     """Return whether *found* is not a file that only its content could show to be a log, and does not.
 

@@ -33,7 +33,7 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
     for run in runs:
         cells = [
             escaped(run.annotations.name or run.name),
-            run.state,
+            escaped(run.facts.state_text),
             _end(run),
             "" if run.last_step is None else str(run.last_step),
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.findings import state_text
 from toyspec.format.json_numbers import number
 from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
 from toyspec.runs.members import flat
@@ -142,6 +143,11 @@ class RunFacts:
     def progress(self) -> float | None:
         """The share of the planned steps that is done."""
         return progress_of(self.last_step, self.settings)
+
+    @property
+    def state_text(self) -> str:
+        """The state for people, with what is known of the end."""
+        return state_text(self.state, self.ended)
 
     @property
     def final_loss(self) -> float | None:

@@ -33,7 +33,7 @@ def run_html(run: RunSummary) -> str:
     rest = f"<tr><td>and {more} more</td></tr>" if more > 0 else ""
     tables = f"<table><tbody>{rows}</tbody></table>"
     tables += f"<table><thead>{head}</thead><tbody>{metrics}{rest}</tbody></table>" if metrics else ""
-    return f"<div><strong>{name}</strong> {escape(run.state)}{tables}</div>"
+    return f"<div><strong>{name}</strong> {escape(run.facts.state_text)}{tables}</div>"
 
 
 def _facts(run: RunSummary) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,8 @@ export interface RowForm {
 const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?\s?[=: ]\s?['"]?(?!\d+:\d|\d{4}-\d\d-)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 const MULTIPLES: Readonly<Record<string, string>> = { k: "e3", K: "e3", M: "e6" };
 const DECIMAL_COMMA = /^[-+]?\d+,\d+(?:[eE][-+]?\d+)?$/;
+/** Fortran writes an exponent of double precision with D, always with a sign. */
+const FORTRAN = /^[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+$/;
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
@@ -192,7 +194,8 @@ export class CsvForm implements RowForm {
       return true;
     }
     this.first = cells;
-    this.header = differentNames(cells);
+    // pandas names the column of an index so that it reads back without a name.
+    this.header = differentNames(cells[0] === "" ? ["Unnamed: 0", ...cells.slice(1)] : cells);
     return false;
   }
 
@@ -290,12 +293,13 @@ function differentNames(names: readonly string[]): string[] {
 }
 
 function isNumber(text: string): boolean {
-  return NUMBER.test(text) || notFinite(text) !== undefined;
+  return NUMBER.test(text) || FORTRAN.test(text) || notFinite(text) !== undefined;
 }
 
 /** Returns the number in the text of a cell, or the text. */
 function cellOf(text: string): number | string {
   const plain = text.trim();
+  if (FORTRAN.test(plain)) return Number(plain.replace(/[dD]/, "e"));
   return NUMBER.test(plain) ? Number(plain) : text;
 }
 

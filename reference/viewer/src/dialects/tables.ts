@@ -215,7 +215,10 @@ export const DIALECTS: readonly Dialect[] = [
     "episode",
     "episodes",
     "ep",
-    "batch"
+    "batch",
+    "schritt",
+    "epoche",
+    "Unnamed: 0"
    ]
   },
   "step": [
@@ -253,7 +256,10 @@ export const DIALECTS: readonly Dialect[] = [
    "episode",
    "episodes",
    "ep",
-   "batch"
+   "batch",
+   "schritt",
+   "epoche",
+   "Unnamed: 0"
   ],
   "time": [
    {
@@ -322,7 +328,8 @@ export const DIALECTS: readonly Dialect[] = [
    }
   ],
   "epoch": [
-   "epoch"
+   "epoch",
+   "epoche"
   ],
   "phase": [
    "phase",
@@ -2149,7 +2156,9 @@ export const DIALECTS: readonly Dialect[] = [
     "episode",
     "episodes",
     "ep",
-    "batch"
+    "batch",
+    "schritt",
+    "epoche"
    ]
   },
   "step": [
@@ -2187,7 +2196,9 @@ export const DIALECTS: readonly Dialect[] = [
    "episode",
    "episodes",
    "ep",
-   "batch"
+   "batch",
+   "schritt",
+   "epoche"
   ],
   "time": [
    {
@@ -2256,7 +2267,8 @@ export const DIALECTS: readonly Dialect[] = [
    }
   ],
   "epoch": [
-   "epoch"
+   "epoch",
+   "epoche"
   ],
   "phase": [
    "phase",
@@ -2450,7 +2462,9 @@ export const DIALECTS: readonly Dialect[] = [
     "episode",
     "episodes",
     "ep",
-    "batch"
+    "batch",
+    "schritt",
+    "epoche"
    ]
   },
   "step": [
@@ -2488,7 +2502,9 @@ export const DIALECTS: readonly Dialect[] = [
    "episode",
    "episodes",
    "ep",
-   "batch"
+   "batch",
+   "schritt",
+   "epoche"
   ],
   "time": [
    {
@@ -2557,7 +2573,8 @@ export const DIALECTS: readonly Dialect[] = [
    }
   ],
   "epoch": [
-   "epoch"
+   "epoch",
+   "epoche"
   ],
   "phase": [
    "phase",

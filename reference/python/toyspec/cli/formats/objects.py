@@ -47,7 +47,8 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     named = {part: None if key is None else encodable(key) for part, key in keys.items()}
     files = {"files": use.files} if use.files > 1 else {}
     notes = {"notes": list(use.notes)} if use.notes else {}
-    ended = {"ended": use.ended} if use.ended != "unknown" else {}
+    ended: dict[str, Any] = {"ended": use.ended} if use.ended != "unknown" else {}
+    ended |= {} if use.planned is None else {"planned": use.planned}
     return {"name": use.name, "choice": use.choice, **named, **ended, **files, **notes}
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toyspec.findings import FileReport
 
 # From best to worst.
-_STATES = ("complete", "torn", "damaged")
+_STATES = ("complete", "no end mark", "not ended", "torn", "damaged")
 
 
 def counted(number: int, noun: str) -> str:
@@ -41,7 +41,7 @@ class Tally:
             return
         directory, name = os.path.split(report.path)
         run = directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE) else report.path
-        state: str = report.state
+        state = report.state_text
         if self._run is not None and self._run[0] == run:
             self._states[self._run[1]] -= 1
             state = max(state, self._run[1], key=_STATES.index)

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from toyspec.cli.columns import cut_apart, padded, width
 from toyspec.cli.figures import duration, figure
 from toyspec.escaping import shortened
+from toyspec.findings import state_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
     """Return how a run ended and the style of that: a whole log of a run that went wrong is not green."""
     state, reason = row["state"], row["reason"]
     if reason in (None, "completed") or state in ("running", "torn"):
-        return state, STATES.get(state, "")
+        return state_text(state, row["ended"]), STATES.get(state, "")
     text = shortened(reason, _TITLE_COLUMNS)
     return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
 

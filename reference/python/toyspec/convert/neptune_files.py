@@ -1,0 +1,264 @@
+"""Runs that Neptune's exporter has written: Parquet files with one row for each value, and the downloaded files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from toyspec.convert.admission import Admission
+from toyspec.convert.extras import needed
+from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, TIME_JUMPS, TIME_UNUSABLE, Cause
+from toyspec.convert.parquet import has_columns, opened_table
+from toyspec.convert.sources import files_below, identity_of, size_of
+from toyspec.convert.timeline import Timeline
+from toyspec.errors import SourceError
+from toyspec.writing.logged_values import nonfinite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from toyspec.convert.losses import Ledger
+
+FRACTION = Cause(
+    "step-fraction", "changed", "the step is not an integer ≥ 0: the value has none, and the metric NAME/step has it"
+)
+DENSITY = Cause("density", "changed", "a histogram of densities is written with them as its counts")
+FILE_MISSING = Cause("file-missing", "changed", "the downloaded file is not there: it is named without size and digest")
+
+FORMAT = Format(
+    name="neptune",
+    title="Neptune exports",
+    files="the directory of Parquet files that `neptune-exporter export` made; that of the files beside it, as `files`",
+    item="rows",
+    mapping=(
+        MappingRow("`float_series`, and series of integers and booleans", "`scalars`, one for each value"),
+        MappingRow("`string_series`", "`texts` of `scalars`"),
+        MappingRow("`histogram_series`", "`histogram`"),
+        MappingRow("`file`, `file_series`", "`reference`, with size and digest where the file is there"),
+        MappingRow("`float`, `int`, `bool`, `string`, `datetime`, `string_set`", "`config`, by their paths"),
+        MappingRow("`sys/name`, `sys/description`, `sys/tags`, `sys/group_tags`", "`name`, `notes`, `tags`"),
+        MappingRow("`sys/hostname`, `sys/creation_time`, `project_id`", "`host`, `started_at`, `group`"),
+        MappingRow("`sys/failed`", "`run_end`: errored where it is true, else completed"),
+    ),
+    lossless="numbers with steps that are integers, times at whole milliseconds, texts, histograms, attributes",
+    version="made after the schema of neptune-exporter, March 2026, with pyarrow 26",
+    import_needs="parquet",
+    import_causes=(
+        FRACTION, DENSITY, FILE_MISSING, TIME_JUMPS, TIME_UNUSABLE, INVALID, NO_PLACE, DAMAGED,
+    ),
+    notes=(
+        "All parts of a run are one run, and each project is a group of runs.",
+        "Files are found in `files`, next to the directory of Parquet files.",
+    ),
+)  # fmt: skip
+
+_MARKS = ("project_id", "run_id", "attribute_path", "attribute_type", "timestamp")
+_SUFFIX = ".parquet"
+_SERIES = "_series"
+_FACTS = {"sys/name": "name", "sys/description": "notes"}
+_TAGS = ("sys/tags", "sys/group_tags")
+_BATCH = 1 << 14
+_FILES = "files"
+
+
+def recognise(path: str) -> bool:
+    """Return whether *path* is a file of the exporter, or a directory with some."""
+    return next(_files(path), None) is not None
+
+
+def _files(path: str) -> Iterator[str]:
+    if not os.path.isdir(path):
+        if path.endswith(_SUFFIX) and has_columns(path, _MARKS):
+            yield path
+        return
+    for _, found in files_below(path, lambda name: name.endswith(_SUFFIX)):
+        yield from (file for file in found if has_columns(file, _MARKS))
+
+
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs in the files at *path*, in the order of their projects and names."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    root = path if os.path.isdir(path) else os.path.dirname(path)
+    wanted = None if os.path.isdir(path) else set(_runs_in(path))
+    # A run has several parts, whichever of them is named.
+    for file in _files(root):
+        for each in _runs_in(file):
+            if wanted is None or each in wanted:
+                runs.setdefault(each, []).append(file)
+    if not runs:
+        raise SourceError(path, f"no Parquet file with the columns {', '.join(_MARKS)}")
+    for (project, run), files in sorted(runs.items()):
+        yield ForeignRun(
+            name=f"{project.rpartition('/')[2]}-{run}",
+            source=os.path.join(root, project, run),
+            identity=identity_of(files, f"{project}\0{run}"),
+            size=size_of(files) // max(1, len(runs)),
+            events=partial(_events, root, (project, run), tuple(files)),
+            parts=tuple(files),
+        )
+
+
+def _runs_in(file: str) -> list[tuple[str, str]]:
+    """Return the project and the name of each run in *file*."""
+    table = opened_table(file).read(["project_id", "run_id"])
+    found = list(dict.fromkeys(zip(*(table[name].to_pylist() for name in ("project_id", "run_id")), strict=True)))
+    if not all(isinstance(name, str) for each in found for name in each):
+        raise SourceError(file, "the column project_id or run_id has a null")
+    return found
+
+
+def _events(
+    root: str, name: tuple[str, str], files: tuple[str, ...], ledger: Ledger
+) -> Iterator[dict[str, Any] | bytes]:
+    return _Import(root, name, files, ledger).events()
+
+
+class _Import:
+    """Reads one run."""
+
+    def __init__(self, root: str, name: tuple[str, str], files: tuple[str, ...], ledger: Ledger) -> None:
+        self._root = root
+        self._project, self._run = name
+        self._files = files
+        self._ledger = ledger
+        self._admission = Admission(ledger, INVALID)
+        self._timeline: Timeline
+
+    def events(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield the events of the run."""
+        pc = needed("pyarrow.compute", "parquet", "Neptune's exports")
+        table = self._table(pc)
+        is_placed = pc.or_(pc.ends_with(table["attribute_type"], _SERIES), pc.equal(table["attribute_type"], "file"))
+        attributes = table.filter(pc.invert(is_placed)).to_pylist()
+        placed = table.filter(is_placed).sort_by([("timestamp", "ascending"), ("step", "ascending")])
+        first = placed["timestamp"][0].as_py() if len(placed) else None
+        start, failed = self._start(attributes)
+        created = start.pop("created", None)
+        moments = [moment.timestamp() for moment in (created, first) if moment is not None]
+        self._timeline = Timeline(self._ledger, min(moments) if moments else None)
+        if self._timeline.started_at is not None:
+            start["started_at"] = self._timeline.started_at
+        self._admission.lines({**start, "run_id": "run"}, "run_start")
+        # It is not a row, so that it is not counted.
+        self._ledger.carried -= 1
+        yield start
+        for batch in placed.to_batches(_BATCH):
+            for row in batch.to_pylist():
+                self._ledger.items += 1
+                yield from self._placed(row)
+        if failed is not None:
+            yield {"kind": "run_end", "t": self._timeline.last, "reason": "errored" if failed else "completed"}
+
+    def _table(self, pc: Any) -> Any:
+        pa = needed("pyarrow", "parquet", "Neptune's exports")
+        tables = []
+        for file in self._files:
+            table = opened_table(file).read()
+            is_own = pc.and_(pc.equal(table["project_id"], self._project), pc.equal(table["run_id"], self._run))
+            tables.append(table.filter(is_own))
+            self._ledger.advance(os.path.getsize(file))
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def _start(self, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool | None]:
+        """Return ``run_start``, with the time of creation as ``created``, and whether the run failed."""
+        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._run, "group": self._project}
+        config: dict[str, Any] = {}
+        failed = None
+        for row in rows:
+            self._ledger.items += 1
+            path, value = row["attribute_path"], _value(row)
+            if value is None:
+                self._ledger.drop(NO_PLACE, str(path), f"{row['attribute_type']} without a value")
+                continue
+            if path in _FACTS and isinstance(value, str):
+                start[_FACTS[path]] = value
+            elif path in _TAGS and isinstance(value, list):
+                start["tags"] = [*start.get("tags", []), *map(str, value)]
+            elif path == "sys/hostname" and isinstance(value, str):
+                start["host"] = {"name": value}
+            elif path == "sys/creation_time" and row["attribute_type"] == "datetime":
+                start["created"] = value
+            else:
+                failed = value if path == "sys/failed" and isinstance(value, bool) else failed
+                config[path] = value if isinstance(value, bool | int | float | str | list) else _text_of(value)
+            self._ledger.done()
+        return (start | {"config": config}) if config else start, failed
+
+    def _placed(self, row: dict[str, Any]) -> Iterator[bytes]:
+        """Yield the event of a value of a series, or of a file."""
+        name, value = row["attribute_path"], _value(row)
+        place = f"{name} at step {row['step']}"
+        moment: datetime | None = row["timestamp"]
+        at: dict[str, Any] = {"t": self._timeline.t(None if moment is None else moment.timestamp(), place)}
+        extra = self._put_step(at, row, place)
+        record = None if value is None else self._record(name, value, place, role=row["attribute_type"])
+        if record is None:
+            self._ledger.drop(NO_PLACE, place, f"{row['attribute_type']} without a value")
+            return
+        if extra is not None and record["kind"] == "scalars":
+            record["values"][f"{name}/step"] = extra
+        yield from self._admission.lines({**record, **at}, place)
+
+    def _put_step(self, at: dict[str, Any], row: dict[str, Any], place: str) -> float | None:
+        """Put the step into *at*; return one that is not an integer."""
+        step = row["step"]
+        if step is None:
+            return None
+        if step == int(step) and step >= 0:
+            at["step"] = int(step)
+            return None
+        self._ledger.changed(FRACTION, place, step, "no step")
+        return float(step)
+
+    def _record(self, name: str, value: Any, place: str, *, role: str) -> dict[str, Any] | None:
+        if isinstance(value, bool | int | float):
+            made: dict[str, Any] = {"kind": "scalars", "values": {name: float(value)}}
+            marks = nonfinite("scalars", made)
+            return made | ({"nonfinite": marks} if marks else {})
+        if isinstance(value, str):
+            return {"kind": "scalars", "values": {}, "texts": {name: value}}
+        if role == "histogram_series" and isinstance(value, dict):
+            if str(value.get("type")).upper() not in ("COUNTING", "COUNT"):
+                self._ledger.changed(DENSITY, place, value.get("type"), "counts")
+            return {"kind": "histogram", "name": name, "edges": value.get("edges"), "counts": value.get("values")}
+        path = value.get("path") if isinstance(value, dict) else None
+        return self._reference(name, path, place) if isinstance(path, str) and path else None
+
+    def _reference(self, name: str, path: str, place: str) -> dict[str, Any]:
+        made: dict[str, Any] = {"kind": "reference", "uri": path, "role": name}
+        file = self._downloaded(path)
+        if file is None:
+            self._ledger.changed(FILE_MISSING, place, path)
+            return made
+        with open(file, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return made | {"uri": file, "size_bytes": os.path.getsize(file), "sha256": digest}
+
+    def _downloaded(self, path: str) -> str | None:
+        """Return the downloaded file of the relative *path*; None if it is not there, or would be elsewhere."""
+        above = os.path.dirname(os.path.abspath(self._root))
+        for folder in (os.path.join(self._root, _FILES), os.path.join(above, _FILES)):
+            # A link in it may lead elsewhere: what is not inside of the export is not read.
+            inside = os.path.realpath(folder)
+            file = os.path.realpath(os.path.join(inside, path))
+            if file.startswith(inside + os.sep) and os.path.isfile(file):
+                return file
+        return None
+
+
+def _value(row: dict[str, Any]) -> Any:
+    """Return the value of a row, which is in the column of its type; None without one."""
+    kind = str(row["attribute_type"]).removesuffix(_SERIES)
+    value = row.get(f"{kind}_value")
+    if value is not None or kind in ("file", "histogram"):
+        return value
+    # A later version may keep a series in the column of another type.
+    return next((row[key] for key in row if key.endswith("_value") and row[key] is not None), None)
+
+
+def _text_of(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
