@@ -33,6 +33,8 @@ _FIGURE = """\
 _TAGS = {
     "changelog.md": ("changelog",),
     "conformance/PROTOCOL.md": ("adapter protocol",),
+    "spec/encoding.md": ("size limit of a line", "line length", "utf-8", "encoding"),
+    "spec/versioning.md": ("file format version", "format version", "compatibility", "breaking change"),
     "spec/bundle.md": ("bundle", "what is a bundle"),
     "spec/writing.md": ("lock", "two writers"),
 }

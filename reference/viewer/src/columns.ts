@@ -97,11 +97,11 @@ const MOST_METRICS = 3;
 const SAMPLED = 200;
 
 /** Returns the columns that say most about runs: those that have values, settings that differ, metrics that most runs have. */
-export function usualColumns(runs: readonly Run[]): string[] {
+export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
   const some = runs.slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", "state", ...["starred", "root", "group", "tags"].filter(has), "started", "took"];
+  const own = ["name", "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
   const rest = ["steps", ...["progress", "findings"].filter(has), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }

@@ -9,6 +9,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Space or x", "select the run; with Shift and an arrow, several"],
   ["Ctrl A", "select all runs that are listed"],
   ["Enter", "open the run"],
+  ["s e", "star the run, edit its annotations: with `toyspec view --edit`"],
   ["Esc", "clear the selection; in a chart, show everything"],
   ["← →", "in a chart, read values; with Shift, move along"],
   ["+ −", "in a chart, zoom"],

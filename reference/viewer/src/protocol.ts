@@ -76,6 +76,8 @@ export interface Listing {
   drawn?: number;
   /** Why some of the runs may be missing: a root that cannot be searched. */
   problems?: string[];
+  /** The names of the roots whose runs may be annotated, where the server was started for that. */
+  edit?: string[];
 }
 
 export interface CurveRequest {
@@ -311,6 +313,17 @@ export interface Frame {
   columns: Uint8Array;
 }
 
+/** What people say about a run, as the server writes it; what is absent does not change, and an empty text removes an earlier one. */
+export interface Annotation {
+  name?: string;
+  group?: string;
+  notes?: string;
+  add_tags?: string[];
+  remove_tags?: string[];
+  starred?: boolean;
+  hidden?: boolean;
+}
+
 /** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
 export interface Backend {
   /** What the page shows as the place of the runs. */
@@ -324,6 +337,8 @@ export interface Backend {
   point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
   /** Returns the address of a media file; null where it is not at hand. */
+  /** Writes an annotation; absent where nothing can be written. */
+  annotate?(run: string, said: Annotation): Promise<void>;
   mediaAddress(run: string, media: Pick<Media, "sha256" | "media_type">): string | null;
   mediaBytes(run: string, media: Pick<Media, "sha256" | "media_type">): Promise<Uint8Array>;
   /** Calls *take* at every change until the function that it returns is called. */

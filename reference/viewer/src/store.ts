@@ -4,7 +4,7 @@ import { type Colouring, colouringOf } from "./charts/colouring.js";
 import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
-import type { Backend, Change, Listing, Run } from "./protocol.js";
+import type { Annotation, Backend, Change, Listing, Run } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
 import { plain } from "./text.js";
@@ -38,6 +38,7 @@ export class Store {
   /** What the user should know, for example that the server is gone. */
   message = "";
   private mostDrawn = Infinity;
+  private editable: readonly string[] = [];
   isLoaded = false;
   private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
   private coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
@@ -151,6 +152,25 @@ export class Store {
     return this.coloured.colouring;
   }
 
+  /** Whether the server writes annotations. */
+  get isEditable(): boolean {
+    return this.editable.length > 0 && this.backend.annotate !== undefined;
+  }
+
+  canEdit(run: Run): boolean {
+    return this.isEditable && this.editable.includes(run.root ?? this.root);
+  }
+
+  /** Annotates each of some runs in turn; rejects at the first that is refused. */
+  async annotate(runs: readonly Run[], said: Annotation): Promise<void> {
+    try {
+      for (const { id } of runs) await this.backend.annotate!(id, said);
+    } finally {
+      this.isStale = true;
+      void this.refreshSoon();
+    }
+  }
+
   private take(state: ViewState): void {
     const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort;
     this.state = state;
@@ -198,10 +218,12 @@ export class Store {
     for (const id of listing.removed ?? []) this.all.delete(id);
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
     this.mostDrawn = listing.drawn ?? Infinity;
+    this.editable = listing.edit ?? [];
     this.message = (listing.problems ?? []).map((problem) => plain(problem)).join("; ");
   }
 
-  private say(message: string): void {
+  /** Shows a message above the views. */
+  say(message: string): void {
     this.message = message;
     this.tell({ runs: false, state: true });
   }

@@ -2,6 +2,7 @@
 
 import { button, fill, html } from "../../typescript/page/elements.js";
 import type { Pointing } from "./charts/cursor.js";
+import { openAnnotations } from "./annotating.js";
 import { cutApart } from "./names.js";
 import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
@@ -102,7 +103,7 @@ export class RunTable {
 
   private wantedColumns(): readonly string[] {
     const { state, listed } = this.store;
-    if (!this.isNarrow) return state.columns ?? usualColumns(listed);
+    if (!this.isNarrow) return state.columns ?? usualColumns(listed, this.store.isEditable);
     const order = state.sort.replace(/^-/, "");
     return ["name", /^(config|last|best)\./.test(order) ? order : (usualColumns(listed).find((id) => /^(best|last)\./.test(id)) ?? "state")];
   }
@@ -205,9 +206,20 @@ export class RunTable {
     if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, nameLink(run, this.cuts.get(shownName(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
+    if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, this.star(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
     return html("div", { class: `${kind}${tone}`, role: "gridcell", title: text }, text);
+  }
+
+  private star(run: Run): HTMLElement {
+    const star = button(run.starred ? "★" : "☆", { class: "plain star", tabindex: -1, "aria-pressed": run.starred ? "true" : "false", "aria-label": `Star ${plain(run.name, 80)}` }, () => this.toggleStar(run));
+    star.addEventListener("click", (event) => event.stopPropagation());
+    return star;
+  }
+
+  private toggleStar(run: Run): void {
+    this.store.annotate([run], { starred: !run.starred }).catch((error: unknown) => this.store.say((error as Error).message));
   }
 
   private rowId(index: number): string {
@@ -258,7 +270,9 @@ export class RunTable {
     else if ((event.key === " " || event.key === "x") && run) {
       this.anchor = this.active;
       this.store.toggle(run.id);
-    } else if (event.key === "Enter" && run) this.store.open("run", run.id);
+    } else if (event.key === "s" && run && this.store.canEdit(run)) this.toggleStar(run);
+    else if (event.key === "e" && run && this.store.canEdit(run)) openAnnotations(this.store, [run]);
+    else if (event.key === "Enter" && run) this.store.open("run", run.id);
     else return;
     event.preventDefault();
   }

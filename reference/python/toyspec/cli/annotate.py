@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,16 +114,11 @@ def _said(options: Namespace) -> dict[str, Any]:
     for tag in options.tag:
         if tag[:1] not in ("+", "-") or len(tag) == 1:
             raise UsageError(f"--tag {shortened(tag)!r}: begin with + to add a tag, with - to remove it: --tag +good")
+    from toyspec.writing.annotating import user_name
+
     if options.by is not None and not said:
         raise UsageError("nothing to say: give --name, --group, --tag, --notes, --star or --hide")
-    return said | ({"by": options.by or _user()} if said else {})
-
-
-def _user() -> str | None:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as in many containers
-        return None
+    return said | ({"by": options.by or user_name()} if said else {})
 
 
 def _runs(paths: list[str]) -> Iterator[Found]:

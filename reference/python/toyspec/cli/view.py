@@ -42,6 +42,9 @@ def configure(parser: Parser) -> None:
         "\n"
         "Only this machine can open the page, unless --host names an address that others\n"
         "reach; the printed address then has a token, without which nothing is shown.\n"
+        "With --edit the page also writes annotations, as `toyspec annotate` does: names,\n"
+        "groups, tags, notes, stars, and which runs are hidden. Logs never change. The\n"
+        "address then has a token on this machine too.\n"
         "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
         "names its directory, by default toyspec in the user's own cache."
     )
@@ -51,6 +54,7 @@ def configure(parser: Parser) -> None:
         "  toyspec view --port 0 --open runs/\n"
         "  toyspec view here=runs/ team=s3://bucket/runs\n"
         "  toyspec view --catalog catalog/\n"
+        "  toyspec view --edit runs/\n"
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
     add_roots(parser)
@@ -71,6 +75,9 @@ def _add_options(parser: Parser) -> None:
     parser.add_argument(
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
     )
+    parser.add_argument(
+        "--edit", action="store_true", help="let the page write annotations, and nothing else; needs the token"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
@@ -88,6 +95,8 @@ def run(options: Namespace) -> int:
         _require_catalog(options.catalog)
         options.roots = [*options.roots, options.catalog]
     catalog = catalog_of(options)
+    if options.edit:
+        _require_writable(catalog)
     try:
         catalog.start()
         require_answers(catalog)
@@ -109,6 +118,15 @@ def _require_catalog(path: str) -> None:
         raise UsageError(str(error)) from None
 
 
+def _require_writable(catalog: LiveRuns) -> None:
+    """Refuse to edit what is only read; of several roots, report those."""
+    read = [printable(root.name) for root in catalog.roots if root.is_remote]
+    if len(read) == len(catalog.roots):
+        raise UsageError(f"--edit: {', '.join(read)} is only read; annotations are written beside logs on this machine")
+    if read:
+        sys.stderr.write(f"toyspec view: {', '.join(read)}: only read, without annotations; the others can be edited\n")
+
+
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -119,10 +137,10 @@ def _listening(catalog: Any, options: Namespace) -> Any:
 
     port = _DEFAULT_PORT if options.port is None else options.port
     try:
-        return ViewServer(catalog, host=options.host, port=port)
+        return ViewServer(catalog, host=options.host, port=port, edit=options.edit)
     except OSError as error:
         if options.port is None:
-            return ViewServer(catalog, host=options.host, port=0)
+            return ViewServer(catalog, host=options.host, port=0, edit=options.edit)
         raise UsageError(f"cannot listen on {options.host} port {port}: {error.strerror or error}") from error
 
 

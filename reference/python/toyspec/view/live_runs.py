@@ -281,6 +281,11 @@ class LiveRuns:
         entry.revision = self._revisions.next()
         self.changes.add({"row": encodable(entry.run)})
 
+    def take_annotations(self, entry: ViewedRun) -> None:
+        """Take in what the annotations of *entry* say now, at once."""
+        with self._lock:
+            self._annotate(entry)
+
     def _annotate(self, entry: ViewedRun) -> None:
         """Take in what the annotations of a run say now."""
         if entry.file is not None:

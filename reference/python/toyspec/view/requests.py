@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.details import detail_of, files_beside
+from toyspec.view.edits import EditRefusedError, edit_in, writable_names, write_edit
 from toyspec.view.frames import frame
 from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
@@ -27,6 +28,7 @@ from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
 from toyspec.view.step_blocks import StepBlockFeed
 from toyspec.view.token_totals import token_totals
+from toyspec.writing.annotating import user_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,8 +62,10 @@ class RefusedError(Exception):
 class Answers:
     """What the viewer may ask of the runs of a catalog."""
 
-    def __init__(self, catalog: LiveRuns) -> None:
+    def __init__(self, catalog: LiveRuns, *, edits: Literal["refused", "named", "unnamed"] = "refused") -> None:
+        """Answer for *catalog*; *edits* says whether annotations are written, and with the name of this user."""
         self.catalog = catalog
+        self._edits = edits
         self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
 
     def close(self) -> None:
@@ -77,6 +81,8 @@ class Answers:
         listing |= {"root": names, "problems": problems, "version": __version__}
         if any(isinstance(root, CatalogRoot) for root in roots):
             listing["drawn"] = MOST_DRAWN
+        if self._edits != "refused":
+            listing["edit"] = [encodable(name) for name in writable_names(roots)]
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:
@@ -184,6 +190,30 @@ class Answers:
         if found is None:
             raise RefusedError(404, "the line of the point cannot be found; the stream may have changed")
         return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
+
+    def require_edits(self) -> None:
+        """Refuse to write where the server was not started for that."""
+        if self._edits == "refused":
+            raise RefusedError(405, "this server only reads; `toyspec view --edit` lets the page write annotations")
+
+    def annotate(self, body: bytes) -> bytes:
+        """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
+        try:
+            edit = edit_in(body)
+            entry = self._entry({"run": [edit.run]})
+            self._require_inside(entry)
+            write_edit(edit, entry.path, by=user_name() if self._edits == "named" else None)
+        except EditRefusedError as error:
+            raise RefusedError(error.status, str(error)) from error
+        self.catalog.take_annotations(entry)
+        return msgspec.json.encode(self.catalog.row(entry))
+
+    @staticmethod
+    def _require_inside(entry: ViewedRun) -> None:
+        """Refuse a run to whose folder a link leads from elsewhere: only what is below a root is written."""
+        real, root = os.path.realpath(entry.path), entry.root.real
+        if not entry.root.is_remote and real != root and not real.startswith(os.path.join(root, "")):
+            raise EditRefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
 
     def file(self, query: Query) -> OpenFile:
         """Return a file of a run that may be sent, open."""

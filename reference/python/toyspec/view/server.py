@@ -79,7 +79,8 @@ def _matches(condition: str, etag: str) -> bool:
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 6080
-_COOKIE = "toyspec_token"
+# Cookies do not know ports: each server has its own.
+_COOKIE = "toyspec_token_{port}"
 _MOST_CONNECTIONS = 128
 _IDLE_SECONDS = 60.0
 # How long the thread of a connection that was closed for another one may take to end.
@@ -87,6 +88,7 @@ _EVICTION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
 _GATHER_SECONDS = 0.02
 _SMALL_BYTES = 4096
+_MOST_BODY_BYTES = 1 << 20
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -130,11 +132,18 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = os.name != "nt"
     request_queue_size = 64
 
-    def __init__(self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
-        """Listen on *host* and *port*, 0 for any that is free; raise OSError. An address of others gets a token."""
-        self.answers = Answers(catalog)
+    def __init__(
+        self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, edit: bool = False
+    ) -> None:
+        """Listen on *host* and *port*, 0 for any that is free; raise OSError.
+
+        An address of others gets a token, and so does a server that lets the page *edit* annotations.
+        """
         self.is_loopback = _is_loopback(host)
-        self.token = token if token is not None or self.is_loopback else secrets.token_urlsafe(24)
+        # Whoever has the token of an address of others may be anyone.
+        self.answers = Answers(catalog, edits="refused" if not edit else "named" if self.is_loopback else "unnamed")
+        is_open = self.is_loopback and not edit
+        self.token = token if token is not None or is_open else secrets.token_urlsafe(24)
         self.files = app_files()
         self.closing = threading.Event()
         self._is_interrupted = False
@@ -145,6 +154,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__((host, port), ViewHandler)
         self.host, self.port = host, int(self.server_address[1])
         self.names = _names(host, self.port, is_loopback=self.is_loopback)
+        self.cookie = _COOKIE.format(port=self.port)
 
     @property
     def url(self) -> str:
@@ -249,6 +259,47 @@ class ViewHandler(BaseHTTPRequestHandler):
         """Answer with the head alone."""
         self._answer()
 
+    def do_POST(self) -> None:
+        """Write an annotation, the only thing that a request can change, where the server was started for that."""
+        try:
+            self.server.answers.require_edits()
+            # The request is whole with its body.
+            body = self._body()
+            self.server.end_waiting(self.connection)
+            address = urlsplit(self.path)
+            self._admit(address.query)
+            self._refuse_other_sites()
+            self._require_own_page(address.path)
+            self._json(self.server.answers.annotate(body))
+        except RefusedError as error:
+            self._refuse(error)
+        except ValueError:
+            self._refuse(RefusedError(400, "the request is malformed"))
+        self.wfile.flush()
+
+    def _body(self) -> bytes:
+        """Return the body of the request; without a length that is allowed, nothing that follows can be a request."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+            raise RefusedError(411, "the request must say its Content-Length")
+        if len(length) > len(str(_MOST_BODY_BYTES)) or int(length) > _MOST_BODY_BYTES:
+            self.close_connection = True
+            raise RefusedError(413, f"an annotation may have {_MOST_BODY_BYTES:,} bytes at most")
+        return self.rfile.read(int(length))
+
+    def _require_own_page(self, path: str) -> None:
+        """Refuse to write at another *path*, and what a page of another origin or a form can send."""
+        if path != "/api/annotate":
+            raise RefusedError(405, "nothing can be written here")
+        if self.headers.get_content_type() != "application/json":
+            raise RefusedError(415, "an annotation is sent as application/json")
+        origin = self.headers.get("Origin")
+        # A program without an origin has to have the token itself: browsers add cookies to what any page asks.
+        is_own = self._bearer() != "" if origin is None else urlsplit(origin).netloc.lower() == self._host()
+        if not is_own:
+            raise RefusedError(403, "only the viewer's own page may write annotations")
+
     def _answer(self) -> None:
         self.server.end_waiting(self.connection)
         try:
@@ -271,7 +322,7 @@ class ViewHandler(BaseHTTPRequestHandler):
 
     def _admit(self, query: str) -> None:
         """Refuse a request that another site may have led here, and one without the token."""
-        host = (self.headers.get("Host") or "").lower()
+        host = self._host()
         if host not in self.server.names and not self._is_address(host):
             raise RefusedError(421, f"this server is {self.server.url.partition('?')[0]}; open that address")
         token = self.server.token
@@ -280,6 +331,9 @@ class ViewHandler(BaseHTTPRequestHandler):
         given = [*parse_qs(query).get("token", []), self._cookie(), self._bearer()]
         if not any(hmac.compare_digest(each.encode("utf-8", "replace"), token.encode()) for each in given):
             raise RefusedError(403, "a token is needed; open the address that `toyspec view` printed")
+
+    def _host(self) -> str:
+        return (self.headers.get("Host") or "").lower()
 
     def _is_address(self, host: str) -> bool:
         """Return whether *host* is an address, on a server for other machines: no name can be made to lead there."""
@@ -296,7 +350,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         from http.cookies import CookieError, SimpleCookie
 
         try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
         except CookieError:
             return ""
         return found.value if found is not None else ""
@@ -312,7 +366,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         """Keep the token in a cookie, so that it is in no address that is shared."""
         self.send_response(303)
         self.send_header("Location", "./")
-        self.send_header("Set-Cookie", f"{_COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/")
+        self.send_header("Set-Cookie", f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/")
         self._end_head(length=0)
 
     def _page(self, path: str) -> None:
@@ -419,7 +473,7 @@ class ViewHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _refuse(self, error: RefusedError) -> None:
-        self.close_connection = self.close_connection or error.status in (400, 421)
+        self.close_connection = self.close_connection or error.status in (400, 405, 411, 413, 421)
         self._json(msgspec.json.encode({"message": str(error)}), error.status)
 
     def _end_head(self, *, length: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,14 @@ def annotate(  # noqa: PLR0913 - one for each key of an annotation
         raise ValueError(f"the annotation is {len(line):,} bytes long; at most {MAX_LINE_BYTES:,} are allowed")
     _append(file, line, calls)
     return read_annotations(stream)
+
+
+def user_name() -> str | None:
+    """Return the name of the user of this process; None for one without a name, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return None
 
 
 def _tags(given: Sequence[str]) -> list[str]:

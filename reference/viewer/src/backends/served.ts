@@ -2,7 +2,7 @@
 
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
-import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point } from "../protocol.js";
+import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -36,6 +36,10 @@ export class Served implements Backend {
     const answer = await asked(`files?${new URLSearchParams({ run, path }).toString()}`, { headers });
     const data = new Uint8Array(await answer.arrayBuffer());
     return answer.status === 206 ? data : data.subarray(offset, offset + length);
+  }
+
+  async annotate(run: string, said: Annotation): Promise<void> {
+    await asked("api/annotate", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ run, ...said }) });
   }
 
   mediaAddress(run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string {

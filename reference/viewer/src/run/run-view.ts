@@ -1,6 +1,6 @@
 /** One run whole: its facts, curves, findings and everything else that it recorded. */
 
-import { fill, html } from "../../../typescript/page/elements.js";
+import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { flagsOf } from "../charts/flags.js";
@@ -10,6 +10,7 @@ import type { Detail, Run } from "../protocol.js";
 import type { Changed, Store } from "../store.js";
 import { stateChip } from "../table.js";
 import { duration, findingsLine, grouped, moment, plain, prose, size } from "../text.js";
+import { openAnnotations } from "../annotating.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
 import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
@@ -155,7 +156,7 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
       html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),

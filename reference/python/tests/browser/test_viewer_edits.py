@@ -1,0 +1,112 @@
+"""The page of `toyspec view --edit`: star, annotate one run and several, hide; what is refused is said."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from browser.watching import WIDE, Watch
+from toyspec.reading.annotations import read_annotations
+from view_client import END, START, served, step, write_run
+
+
+@contextmanager
+def editing(browser: Browser, root: Path, place: str = "") -> Iterator[Page]:
+    """Open a page at *place* of a server that edits the runs below *root*."""
+    with served(root, root.parent / "cache", edit=True) as client:
+        watch = Watch(browser, f"http://127.0.0.1:{client.server.port}/")
+        page = watch.new_page(WIDE, "light")
+        page.goto(f"?token={client.server.token}")
+        page.goto(place)
+        yield page
+        watch.close()
+        # The test of a refusal wants one.
+        assert [] == [each for each in watch.troubles if "409" not in each]
+
+
+def runs(tmp_path: Path) -> Path:
+    """Make two runs."""
+    for name in ("one", "two"):
+        write_run(tmp_path / "runs" / name, START, step(1), END)
+    return tmp_path / "runs"
+
+
+def test_star_in_the_table(browser: Browser, tmp_path: Path) -> None:
+    """A click on the star of a row marks the run, and another one removes the mark; the selection stays."""
+    root = runs(tmp_path)
+    with editing(browser, root, "#runs") as page:
+        star = page.get_by_role("button", name="Star one")
+        expect(star).to_have_attribute("aria-pressed", "false")
+        star.click()
+        expect(page.locator(".star", has_text="★")).to_have_count(1)
+        assert 1 == sum(read_annotations(str(each / "events.jsonl")).starred for each in root.iterdir())
+        expect(page.locator(".row.is-selected")).to_have_count(0)
+        page.locator(".star", has_text="★").click()
+        expect(page.locator(".star", has_text="★")).to_have_count(0)
+
+
+def test_edit_on_the_page_of_a_run(browser: Browser, tmp_path: Path) -> None:
+    """The dialog of a run writes what was changed; text of a log or an annotation is never HTML."""
+    root = runs(tmp_path)
+    with editing(browser, root, "#run/one") as page:
+        page.get_by_role("button", name="Edit").click()
+        page.get_by_label("Name", exact=True).fill("<b>good</b>")
+        page.get_by_label("Tags, separated by commas").fill("a, b")
+        page.get_by_label("Notes").fill("bad shard")
+        page.get_by_label("Starred").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("dialog")).to_have_count(0)
+        expect(page.locator(".run-title h2")).to_have_text("<b>good</b>")
+        expect(page.locator(".run-title .tag")).to_have_text(["a", "b"])
+        said = read_annotations(str(root / "one" / "events.jsonl"))
+    assert ("<b>good</b>", None, "bad shard", ("a", "b"), True) == (
+        said.name, said.group, said.notes, said.added, said.starred
+    )  # fmt: skip
+
+
+def test_annotate_several_runs(browser: Browser, tmp_path: Path) -> None:
+    """The selected runs get a tag and are hidden together."""
+    root = runs(tmp_path)
+    with editing(browser, root, "#runs") as page:
+        page.get_by_label("Select all 2 runs").click()
+        page.get_by_role("button", name="Annotate").click()
+        page.get_by_label("Add tags, separated by commas").fill("old")
+        page.get_by_label("Hide from lists").select_option("yes")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("2 runs hidden")).to_be_visible()
+        for name in ("one", "two"):
+            said = read_annotations(str(root / name / "events.jsonl"))
+            assert (("old",), True) == (said.added, said.hidden)
+
+
+def test_refusal_is_said(browser: Browser, tmp_path: Path) -> None:
+    """Where the annotation cannot be written, the dialog stays open and says why."""
+    root = runs(tmp_path)
+    with editing(browser, root, "#run/one") as page:
+        (root / "one" / "annotations.jsonl").mkdir()
+        page.get_by_role("button", name="Edit").click()
+        page.get_by_label("Name", exact=True).fill("x")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("dialog .message")).to_be_visible()
+        expect(page.get_by_label("Name", exact=True)).to_have_value("x")
+    shutil.rmtree(root / "one" / "annotations.jsonl")
+
+
+def test_reading_page_has_no_controls(browser: Browser, tmp_path: Path) -> None:
+    """Without --edit there is no star to click and nothing to edit."""
+    root = runs(tmp_path)
+    with served(root, tmp_path / "cache") as client:
+        watch = Watch(browser, f"http://127.0.0.1:{client.server.port}/")
+        page = watch.new_page(WIDE, "light")
+        page.goto("#run/one")
+        expect(page.locator(".run-title h2")).to_be_visible()
+        expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+        page.goto("#runs")
+        expect(page.locator(".row")).to_have_count(2)
+        expect(page.locator("button.star")).to_have_count(0)
+        watch.close()
+        assert [] == watch.troubles
