@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "catalog": "build and update one table of all runs, for very many of them",
     "query": "ask a catalog in SQL",
     "ranks": "show the processes of one run: which stopped first, which is slowest",
+    "digest": "say about runs what fits into a number of tokens, for programs",
     "compare": "compare settings and curves of runs",
     "plot": "draw curves of runs as SVG, PNG or PDF",
     "view": "show runs in the browser, live",
