@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "sync": "keep a bucket in step with a folder of runs",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
+    "evidence": "write what an auditor asks about a run, or verify it",
     "annotate": "name, tag, star or hide runs afterwards; their logs do not change",
     "emit": "write an event from a shell script",
     "emitter": "print a writer in one file, to copy into a project",
