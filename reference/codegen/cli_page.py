@@ -35,8 +35,12 @@ Every command takes `--help`. `toyspec --version` prints the version.
 | code | meaning |
 |---|---|
 | 0 | done; nothing was found at or above `--fail-on` |
-| 1 | there are such findings, or `--require-complete` was not met |
-| 2 | the command line is wrong, or a path cannot be read; the other paths were still processed |
+| 1 | the answer is no: such findings or alerts, or `--require-complete`, `--gate` or a question of `conform` failed |
+| 2 | the command line is wrong, or a path cannot be read or written; the other paths were still processed |
+| 127 | `guard` and `capture`: their command cannot be started |
+| 128 + N | signal N ended the command: 130 is Ctrl-C, 141 a reader of the output that went away |
+
+`guard` and `capture` have the status of their command where it failed.
 """
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from toyspec.errors import ToyspecError
 
-Area = Literal["schemas", "spec", "conformance", "reference/emitters"]
+Area = Literal["schemas", "spec", "conformance", "reference/emitters", "reference/skill"]
 
 
 class ResourceMissingError(ToyspecError, FileNotFoundError):

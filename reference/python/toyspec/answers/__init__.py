@@ -1,0 +1,1 @@
+"""Answers for programs: what a person would say about runs, exact, in a given number of tokens."""
