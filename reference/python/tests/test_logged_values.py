@@ -82,6 +82,15 @@ def test_values_of_a_step_by_other_names_are_members_of_extra(tmp_path: Path) ->
     assert {"extra/odd": 1} == run.left_out
 
 
+def test_extra_without_names_is_left_out_alone(tmp_path: Path) -> None:
+    """What has names beside it is kept, and what has none is counted."""
+    with start_run(tmp_path, run_id="a") as run:
+        odd: Any = 5
+        run.step(1, loss=1.0, extra=odd, acc=0.5)
+    (step,) = [record for record in read(run.directory) if record.kind == "step"]
+    assert ({"acc": 0.5}, {"extra": 1}) == (step["extra"], run.left_out)
+
+
 def test_the_message_about_a_wrong_step_has_the_step_and_comes_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,4 +101,4 @@ def test_the_message_about_a_wrong_step_has_the_step_and_comes_once(
         assert 3 == run.dropped
     said = capsys.readouterr().err
     assert "which is -3" in said
-    assert "-4" not in said
+    assert "which is -4" not in said

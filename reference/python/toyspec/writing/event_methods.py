@@ -73,15 +73,15 @@ class EventMethods(ABC):
         Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
         more than the call before. With ``step=None`` they belong to no step.
         """
-        given = named if values is None else self._with_named(values, named) if named else values
+        given = named if values is None else self._with_named("values", values, named) if named else values
         at = COUNTED if step is UNSET else UNSET if step is None else step
         self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
 
-    def _with_named(self, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
-        """Return *values* and those that are *named*; without the first if they have no names."""
+    def _with_named(self, argument: str, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
+        """Return *values* and those that are *named*; without the first if they have no names, which is counted."""
         found = values if isinstance(values, Mapping) else mapping_of(values)
         if found is None:
-            self.leave_out("values", not_by_name(values))
+            self.leave_out(argument, not_by_name(argument, values))
         return {**(found or {}), **named}
 
     def scalars(

@@ -148,10 +148,10 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     return Prepared(members, texts, left_out, media)
 
 
-def not_by_name(values: object) -> str:
-    """Return why *values* cannot be written: they have no names."""
+def not_by_name(argument: str, values: object) -> str:
+    """Return why the *values* of an *argument* cannot be written: they have no names."""
     got = f"{type(values).__name__} {shortened(repr(values))}"
-    return f'values must be a mapping, got {got}; pass names with their values, for example {{"loss": 2.5}}'
+    return f'{argument} must be a mapping, got {got}; pass names with their values, for example {{"loss": 2.5}}'
 
 
 def whole(value: Any) -> Any:
@@ -255,7 +255,7 @@ def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:
     """
     members = values if isinstance(values, Mapping) else _members(values)
     if members is None and kind == "scalars":
-        raise InvalidEventError(not_by_name(values))
+        raise InvalidEventError(not_by_name("values", values))
     if members is None:
         return None
     # Most records have plain numbers only, and training waits for this.

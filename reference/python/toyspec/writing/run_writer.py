@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
@@ -40,7 +39,7 @@ from toyspec.writing.run_stream import RunStream
 from toyspec.writing.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from toyspec.format.canonical import Event
@@ -288,7 +287,7 @@ class RunWriter(EventMethods):
         """
         if named:
             self._look_at_names(named)
-            extra = {**(extra if isinstance(extra, Mapping) else {}), **named}
+            extra = named if extra is UNSET or extra is None else self._with_named("extra", extra, named)
         event = _UNCHECKED_STEP(
             phase=phase,
             t=0.0,
