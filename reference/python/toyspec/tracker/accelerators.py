@@ -63,9 +63,9 @@ def find_accelerator(name: str) -> Accelerator:
 def accelerators() -> tuple[Accelerator, ...]:
     """Return all accelerators that have a figure."""
 
-    class Table(msgspec.Struct):
+    class Figures(msgspec.Struct):
         accelerators: tuple[Accelerator, ...]
 
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "accelerators.json")
     with open(path, "rb") as file:
-        return msgspec.json.decode(file.read(), type=Table).accelerators
+        return msgspec.json.decode(file.read(), type=Figures).accelerators
