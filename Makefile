@@ -72,11 +72,14 @@ test-all: $(DEV) ## run every check: those of `make test`, the slow tests, the b
 
 # The two lanes use two cores. What writes the same files is in one lane: the programs of the other languages are built
 # before `conform` runs them, the site and the engine before the tests use them.
+# To record which test executes what takes seconds for a few files of tests; for all it runs the whole suite, traced.
+CI_PLACES := --only reading/attempts --only reading/placing --tests test_attempts --tests test_placing --tests test_viewer_rows
+
 .PHONY: ci
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' outsider "packages-test NAMES='c gem go npm opam'" interop 'chaos MINUTES=1' fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam'" interop 'chaos MINUTES=1' fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything

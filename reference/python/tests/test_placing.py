@@ -15,6 +15,7 @@ from toyspec.catalog.reading_runs import values_of
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.summarizing import summarize_run
+from toyspec.view.scanned_runs import ScannedRun
 from toyspec.view.scans import Scan
 
 Places = set[tuple[str, float, float]]
@@ -93,6 +94,96 @@ def test_each_view_has_each_value_at_the_same_step_by_the_same_name(
     assert {name for name, _, _ in expected} == set(series)
     ends = {(name, *curve.last) for name, curve in series.items() if curve.last is not None}
     assert ends <= expected
+
+
+_UNREADABLE = "{"
+
+
+def _scanned_by_records(path: str) -> Scan:
+    scan: Scan | None = None
+    while scan is None or scan.needs_second:
+        scan = Scan(path, attempts=None if scan is None else scan.summary.attempts)
+        with read(path, mode="salvage", attempts="all") as reading:
+            scan.take(reading)
+    return scan
+
+
+def _scanned(path: Path, parts: list[bytes]) -> Scan:
+    """Return what the viewer has of a file that grows by *parts*."""
+    path.touch()
+    file = ScannedRun(str(path), DialectChoice())
+    try:
+        for part in parts:
+            with path.open("ab") as stream:
+                stream.write(part)
+            file.read()
+        return file.scan
+    finally:
+        file.close()
+
+
+def _drawn(scan: Scan) -> str:
+    def buckets(curves: Any) -> Any:
+        columns = {name: curve.buckets().columns for name, curve in sorted(curves.items())}
+        return {name: {key: list(map(float, columns[name][key])) for key in _COLUMNS} for name in columns}
+
+    return repr([buckets(scan.latest), [buckets(each) for each in scan.abandoned], scan.resumes])
+
+
+_COLUMNS = ("step", "time", "epoch", "last", "min", "max")
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+@given(lines=st.lists(_RECORDS | st.just(_UNREADABLE), max_size=12), phase=st.sampled_from(_PHASES))
+def test_blocks_of_steps_draw_what_their_records_draw(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, lines: list[Any], phase: str | None
+) -> None:
+    """Places, times, epochs, resumptions and unreadable lines are the same, in whatever pieces the stream was read."""
+    start = _START | ({} if phase is None else {"phase": phase})
+    records = [
+        line if line is _UNREADABLE else line | {"t": float(at)} for at, line in enumerate([start, *lines, *lines[:2]])
+    ]
+    directory = tmp_path_factory.mktemp("run")
+    written = [f"{each if each is _UNREADABLE else json.dumps(each)}\n".encode() for each in records]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", engine)
+        whole, grown = (
+            _scanned(directory / name, parts) for name, parts in (("w", [b"".join(written)]), ("g", written))
+        )
+        assert _drawn(_scanned_by_records(str(directory / "w"))) == _drawn(whole) == _drawn(grown)
+        assert whole.gaps == grown.gaps
+        assert [at for at, each in enumerate(records, 1) if each is _UNREADABLE] == [gap["line"] for gap in whole.gaps]
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_gaps_and_resumptions_are_where_the_run_was(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gap is at the last value before it, of any kind; each resumption begins a stretch of what it supersedes."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    records = [
+        _START,
+        *({"kind": "step", "t": float(step), "step": step, "loss": 9.0 - step} for step in (1, 2, 3)),
+        {"kind": "scalars", "t": 4.0, "step": 3, "epoch": 0.5, "values": {"x": 1.0}},
+        _UNREADABLE,
+        {"kind": "run_resume", "t": 5.0, "from_step": 1},
+        *({"kind": "step", "t": 4.0 + step, "step": step, "loss": 19.0 - step} for step in (2, 3)),
+        {"kind": "run_resume", "t": 8.0, "from_step": 2},
+        {"kind": "step", "t": 9.0, "step": 3, "loss": 29.0},
+    ]
+    text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in records)
+    scan = _scanned(tmp_path / "events.jsonl", [text.encode()])
+    places = [{key: mark[key] for key in ("step", "time", "epoch", "line")} for mark in (*scan.gaps, *scan.resumes)]
+    assert [
+        {"step": 3, "time": 4.0, "epoch": 0.5, "line": 6},
+        {"step": 1, "time": 5.0, "epoch": None, "line": 7},
+        {"step": 2, "time": 8.0, "epoch": None, "line": 10},
+    ] == places
+    latest, *superseded = (
+        {name: [*curve.buckets().columns["last"]] for name, curve in curves.items()}
+        for curves in (scan.latest, *scan.abandoned)
+    )
+    assert ({"loss": [8.0, 17.0, 29.0]}, [{"loss": [7.0, 6.0], "x": [1.0]}, {"loss": [16.0]}]) == (latest, superseded)
 
 
 @pytest.mark.parametrize("engine", ["python", ""])
