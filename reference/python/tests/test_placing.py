@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toyspec import history
 from toyspec.catalog.reading_runs import values_of
+from toyspec.catalog.rows import row_of
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.summarizing import summarize_run
@@ -218,12 +219,17 @@ def test_start_that_comes_late_decides_on_the_phase(tmp_path: Path, attempts: An
     assert ([1, 2], [3.0, 2.0], [5.0, None]) == (table["step"], table["loss"], table["train/loss"])
 
 
-def test_step_beyond_64_bits_is_not_the_last_one(tmp_path: Path) -> None:
-    """What has no step is at the last that a database can hold."""
-    path = _written(tmp_path, [_START, *(_record("step", step=step, loss=1.0) for step in (4, 1 << 63))])
-    assert (4, 4) == (summarize_run(path).first_step, summarize_run(path).last_step)
-    path = _written(tmp_path, [_START, _record("scalars", step=1 << 63, values={"x": 1.0}), _record("system", gpu=0.5)])
-    assert [0, 1 << 63] == history(path)["step"]
+@pytest.mark.parametrize("large", [1 << 63, 10**30])
+def test_step_of_any_size_counts(tmp_path: Path, large: int) -> None:
+    """A step that no database can hold is the last one where there is none, and has its values."""
+    records = [_record("step", step=step, loss=loss) for step, loss in ((4, 2.0), (large, 1.0))]
+    path = _written(tmp_path, [_START | {"config": {"max_steps": 5}}, *records])
+    summary = summarize_run(path)
+    assert (4, large, 1.0) == (summary.first_step, summary.last_step, summary.final_loss)
+    assert ((large, 1.0), 2) == (summary.series["loss"].last, summary.series["loss"].count)
+    assert summary.facts.progress == 1.0
+    row = row_of(summary, {})
+    assert (4, None) == (row["first_step"], row["last_step"])
 
 
 def test_repeated_step_has_a_row_for_each_value(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
 from toyspec.reading.annotations import NONE, Annotations
+from toyspec.reading.placing import is_listed
 from toyspec.runs.curves import Curve
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import Extent, RunState, RunSummary
@@ -37,6 +38,8 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
     return {
         "stream": summary.path,
         **facts.all(),
+        # A database has integers of 64 bits.
+        **{name: None for name in ("first_step", "last_step") if not is_listed(getattr(facts, name))},
         "annotations": summary.annotations if summary.annotations.count else None,
         "dialect": summary.dialect,
         "day": day_of(facts.started_at),

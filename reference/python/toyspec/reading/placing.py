@@ -49,9 +49,9 @@ class Placing:
             self._has_start = True
         if mapping_of(record.profile).of_kind(record.kind).role == "step":
             self._has_steps = self._has_steps or record.kind == "step"
-            if self._attempts.is_own_step(record) and is_listed(step):
+            if self._attempts.is_own_step(record) and type(step) is int:
                 self._reach(step, step)
-        elif is_listed(step) and self._counts(record):
+        elif type(step) is int and self._counts(record):
             # An evaluation may have an earlier step, or count epochs.
             self._reach(step, step if self.last is None else max(self.last, step))
         return step
@@ -82,5 +82,5 @@ class Placing:
 
 
 def is_listed(step: object) -> TypeGuard[int]:
-    """Return whether *step* counts as one of the run: an integer of 64 bits."""
+    """Return whether a database and a chart can hold *step*: an integer of 64 bits."""
     return type(step) is int and abs(step) < _MAX_STEP

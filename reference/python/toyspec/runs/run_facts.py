@@ -200,7 +200,8 @@ def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | No
         return None
     short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
     planned = next((short[name] for name in PLANNED_STEPS if number(short.get(name)) is not None), None)
-    return min(1.0, max(0.0, last_step / planned)) if planned and planned > 0 else None
+    # A quotient may be beyond what a float holds.
+    return None if not planned or planned <= 0 else 1.0 if last_step >= planned else max(0.0, last_step / planned)
 
 
 def finite(value: Any) -> Any:

@@ -454,7 +454,7 @@ def finite_number(value: float | None) -> float | None:
 
 def _is_place(step: object) -> TypeGuard[int]:
     """Return whether values can be at *step*; that of another program's log may have a fraction."""
-    return is_listed(step) or (type(step) is float and isfinite(step))
+    return type(step) is int or (type(step) is float and isfinite(step))
 
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
