@@ -141,10 +141,73 @@ def test_munin_run_that_was_resumed(tmp_path: Path) -> None:
     lines = [json.dumps(event) for event in events] + ['{"type":"met']
     (tmp_path / "m" / "events.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (made,) = imported(tmp_path / "m", tmp_path / "runs").runs
-    assert {"not-finite": 1, "superseded": 1, "no-place": 2, "unknown": 1, "damaged": 1} == losses(made)
+    assert {"not-finite": 1, "superseded": 1, "missing-file": 1, "unknown": 1, "damaged": 1} == losses(made)
+    assert {"run_id": "p"} == records(made.target)[0]["parent"]
     kinds = [(record["kind"], record.get("from_step"), record["t"]) for record in records(made.target)]
     assert ("run_resume", 2, 4.0) in kinds
     assert [("loss", 1, 1.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
+
+
+def munin_root(root: Path) -> list[dict[str, Any]]:
+    """Write a root of munin with a run that has files, and return its events."""
+    run = root / "experiments" / "e" / "runs" / "r"
+    (run / "media" / "a").mkdir(parents=True)
+    (run / "media" / "a" / "im_3.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    (run / "media" / "t_3.json").write_text('{"columns":["a","b"],"rows":[[1,"x"],[2,"y"]]}', encoding="utf-8")
+    blob = root / "blobs" / "sha256" / "d1"
+    blob.parent.mkdir(parents=True)
+    blob.write_text("weights", encoding="utf-8")
+    manifest = root / "artifacts" / "w" / "versions" / "v1" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    said = {"schema_version": 2, "name": "w", "version": "v1", "kind": "checkpoint", "payload": "file", "digest": "d1"}
+    manifest.write_text(json.dumps({**said, "path": "blobs/sha256/d1", "size_bytes": 7}), encoding="utf-8")
+    head = {"schema_version": 2, "id": "r", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
+    head["provenance"] = {"command": ["a"], "cwd": "/w", "pid": 7, "env": {"SEED": "1"}}
+    (run / "run.json").write_text(json.dumps(head), encoding="utf-8")
+    events: list[dict[str, Any]] = [
+        {"type": "metric", "step": 3, "timestamp": 101.0, "key": "loss", "value": 1},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "a/im", "kind": "image", "path": "media/a/im_3.png"},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "t", "kind": "table", "path": "media/t_3.json"},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "no", "kind": "file", "path": "../../../../artifacts/w"},
+        {"type": "notes", "value": "later"},
+        {"type": "tags", "values": ["x"]},
+        {"type": "summary", "values": {"best": 0.5}},
+        {"type": "artifact_output", "name": "w", "version": "v1"},
+        {"type": "artifact_input", "name": "in", "version": "v2"},
+        {"type": "finished", "status": "finished", "ended_at": 103.0},
+    ]
+    (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    return events
+
+
+def test_files_of_munin_come_back(tmp_path: Path) -> None:
+    """Media, a table, artifacts in and out, the parent and the environment are the same after both ways."""
+    events = munin_root(tmp_path / "root")
+    (made,) = imported(tmp_path / "root", tmp_path / "runs").runs
+    assert {"missing-file": 1} == losses(made)
+    out = exported("munin", made.target, tmp_path / "out")
+    assert {} == losses(out)
+    (folder,) = (tmp_path / "out").glob("experiments/*/runs/*")
+    back = json.loads((folder / "run.json").read_bytes())
+    assert ("p", {"SEED": "1"}, "/w", 7) == (
+        back["parent_id"],
+        *(back["provenance"][key] for key in ("env", "cwd", "pid")),
+    )
+    found = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
+    assert {**events[1], "path": "media/a/im_3.png"} == found[1]
+    kept: tuple[str, ...] = ("notes", "tags", "summary", "artifact_input")
+    assert [events[at] for at in (4, 5, 6, 8)] == [each for each in found if each["type"] in kept]
+    (again,) = imported(tmp_path / "out", tmp_path / "again").runs
+    assert {} == losses(again)
+    kept = ("kind", "name", "step", "sha256", "role", "uri", "topic", "text")
+    first, second = (
+        [{key: each[key] for key in kept if key in each} for each in records(target) if each["kind"] != "scalars"][1:]
+        for target in (made.target, again.target)
+    )
+    assert [each for each in first if each.get("topic") != "provenance"] == [
+        each for each in second if each.get("topic") != "provenance"
+    ]
+    assert "weights" == (Path(again.target) / "artifacts" / "w").read_text(encoding="utf-8")
 
 
 def test_metrics_log_comes_back(tmp_path: Path) -> None:
@@ -200,12 +263,12 @@ def test_sample_of_trackio(tmp_path: Path) -> None:
     start = records(run.target)[0]
     assert ({"lr": 0.001, "arch": "gpt"}, "sweep-1") == (start["config"], start["group"])
     assert 42 == len(scalars(run.target))
-    assert {"not-finite": 2, "text-as-note": 1} == losses(run)
+    assert {"not-finite": 2} == losses(run)
     assert any("flushes" in note for note in run.notes)
 
 
 def test_nested_values_of_trackio(tmp_path: Path) -> None:
-    """Nested numbers are metrics by their whole names, whatever is around them; an image is reported as dropped."""
+    """Nested numbers are metrics by their whole names, whatever is around them; an image without a file is reported."""
     metrics = {
         "train": {"loss": 0.5, "by": {"a": 1}},
         "img": {"_type": "trackio.image", "w": 3},

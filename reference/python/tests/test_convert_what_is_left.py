@@ -113,8 +113,8 @@ def test_database_that_is_gone_is_not_made(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_artifacts_and_datasets_of_mlflow_are_dropped(tmp_path: Path) -> None:
-    """By the database, and by the files of the file store."""
+def test_artifacts_of_mlflow_come_with_the_run(tmp_path: Path) -> None:
+    """Those of its store are copied, a directory elsewhere is named only; a dataset has no place."""
     shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
     artifacts = tmp_path / "an art é"
     (artifacts / "deep").mkdir(parents=True)
@@ -131,14 +131,13 @@ def test_artifacts_and_datasets_of_mlflow_are_dropped(tmp_path: Path) -> None:
     (folder.parent / "artifacts").mkdir(exist_ok=True)
     (folder.parent / "artifacts" / "b.txt").write_text("twelve bytes")
     report = imported(tmp_path / "s", tmp_path / "runs", "mlflow", max_examples=100)
-    dropped = {
-        (example.place, example.value)
-        for run in report.runs
-        for loss in run.losses
-        if loss.cause == "no-place"
-        for example in loss.examples
-    }
-    assert dropped >= {("an art é/deep/a.txt", "4 bytes"), ("dataset", "mnist"), ("artifacts/b.txt", "12 bytes")}
+    first, second = report.runs
+    assert {"no-place": 1} == {cause: count for cause, count in losses(first).items() if cause == "no-place"}
+    (named,) = (each for each in records(first.target) if each["kind"] == "reference")
+    assert named["uri"] == (artifacts / "deep" / "a.txt").as_uri()
+    (copied,) = (each for each in records(second.target) if each["kind"] == "artifact")
+    assert ("artifacts/b.txt", 12) == (copied["path"], copied["size_bytes"])
+    assert "twelve bytes" == (Path(second.target) / copied["path"]).read_text()
 
 
 def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:

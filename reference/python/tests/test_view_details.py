@@ -83,3 +83,21 @@ def test_findings_of_other_programs_have_time_epoch_and_tokens_of_their_curves(t
     (finding,) = found["findings"]
     assert (2, 60.0, 0.5, 1024) == tuple(finding[name] for name in ("step", "t", "epoch", "tokens"))
     assert [0.0, 60.0, 90.0] == list(times[0][1]["time"])
+
+
+def test_media_references_and_histograms_are_sent(tmp_path: Path) -> None:
+    """The page of a run has them from the server, as it has them from a folder."""
+    media = b'{"kind":"media","t":1.0,"step":1,"name":"p","media_type":"image/png","sha256":"%s"}\n' % (b"0" * 64)
+    reference = b'{"kind":"reference","t":1.0,"uri":"s3://b/w","role":"checkpoint"}\n'
+    bins = b'{"kind":"histogram","t":1.0,"step":1,"name":"h","edges":[0,1],"counts":[2]}\n'
+    write_run(tmp_path / "runs" / "run", START, step(1), media, reference, bins, END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        run = client.json("/api/run", run="run")
+    assert [("p", "0" * 64)] == [(each["name"], each["sha256"]) for each in run["media"]]
+    assert ["s3://b/w"] == [each["uri"] for each in run["references"]]
+    (series,) = run["histograms"]
+    assert ("histogram", "h", [[0, 1]]) == (
+        series["kind"],
+        series["name"],
+        [each["edges"] for each in series["records"]],
+    )

@@ -72,3 +72,33 @@ def test_read_by_mlflow(tmp_path: Path) -> None:
     assert math.isnan(found.data.metrics["loss"])
     assert {"lr": "0.5", "arch": "gpt"} == found.data.params
     assert ("FINISHED", "first", "v") == (found.info.status, found.info.run_name, found.data.tags["k"])
+
+
+def test_artifacts_and_pictures_come_back(tmp_path: Path) -> None:
+    """Artifacts keep their paths, pictures their name and step; MLflow lists what is exported."""
+    from mlflow.tracking import MlflowClient
+
+    np, _ = pytest.importorskip("numpy"), pytest.importorskip("PIL")
+    client = MlflowClient(f"sqlite:///{tmp_path}/s/mlflow.db")
+    place = (tmp_path / "s" / "art").as_uri()
+    run = client.create_run(client.create_experiment("e", artifact_location=place), run_name="r")
+    run_id = run.info.run_id
+    client.log_metric(run_id, "loss", 1.0, step=1)
+    client.log_text(run_id, "weights", "model/a.txt")
+    pixels = (np.arange(48).reshape(4, 4, 3) * 5).astype("uint8")
+    client.log_image(run_id, pixels, key="val/img", step=3, synchronous=True)
+    client.set_terminated(run_id)
+    (made,) = imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs
+    assert 0 == made.dropped - losses(made).get("no-place", 0)
+    exported("mlflow", made.target, tmp_path / "out")
+    (again,) = imported(tmp_path / "out", tmp_path / "again", "mlflow").runs
+    for target in (made.target, again.target):
+        found = records(target)
+        images = [each for each in found if each["kind"] == "media" and each["media_type"] == "image/png"]
+        assert [("val/img", 3)] == [(each["name"], each["step"]) for each in images]
+        assert "artifacts/model/a.txt" in [each.get("path") for each in found]
+        assert "run_end" == found[-1]["kind"]
+    read = MlflowClient(f"sqlite:///{tmp_path}/out/mlflow.db")
+    (listed,) = read.search_runs([read.get_experiment_by_name("e").experiment_id])
+    assert {"model", "images"} <= {each.path for each in read.list_artifacts(listed.info.run_id)}
+    assert str(tmp_path / "out") in listed.info.artifact_uri

@@ -7,7 +7,8 @@ import math
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,6 @@ from hypothesis import strategies as st
 
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec import list_runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 names = st.text("abcxyz_0", min_size=1, max_size=8).filter(lambda name: name not in ("step", "x0") and name[0] != "_")
 rows_of_values = st.lists(st.dictionaries(names, st.floats(), min_size=1, max_size=4), min_size=1, max_size=10)
@@ -81,6 +79,42 @@ def test_run_that_trackio_resumed(tmp_path: Path) -> None:
     assert {} == losses(run)
     (listed,) = list_runs(tmp_path / "t" / "inbox")
     assert (8, "r") == (listed.last_step, listed.name)
+
+
+def test_media_alerts_and_traces_of_trackio_come_back(tmp_path: Path) -> None:
+    """Pictures, histograms, tables, texts, alerts and traces are in the run, and in what is exported from it."""
+    pytest.importorskip("trackio")
+    pytest.importorskip("pandas")
+    program = (
+        "import numpy as np, pandas, trackio\n"
+        "trackio.init(project='p', name='r', auto_log_gpu=False, auto_log_cpu=False)\n"
+        "pixels = (np.arange(48).reshape(4, 4, 3) * 5).astype('uint8')\n"
+        "table = trackio.Table(dataframe=pandas.DataFrame({'a': [1, 2], 'b': ['x', 'y']}))\n"
+        "shown = {'img': trackio.Image(pixels, caption='one'), 'h': trackio.Histogram([1.0, 2, 3], num_bins=4)}\n"
+        "trackio.log({'loss': 1.0, 'said': 'hello', 't': table, **shown}, step=3)\n"
+        "said = [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}]\n"
+        "trackio.log({'tr': trackio.Trace(messages=said)}, step=4)\n"
+        "trackio.alert(title='title', text='some', level=trackio.AlertLevel.WARN)\n"
+        "trackio.finish()"
+    )
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "t"), "HF_HUB_OFFLINE": "1"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
+    (made,) = imported(tmp_path / "t", tmp_path / "runs").runs
+    assert {} == losses(made)
+    out = exported("trackio", made.target, tmp_path / "out")
+    assert {"no-place"} >= losses(out).keys()
+    (again,) = imported(tmp_path / "out", tmp_path / "again").runs
+    for target in (made.target, again.target):
+        found = {(each["kind"], each.get("name")): each for each in records(target)}
+        image = found["media", "img"]
+        assert ("one", 3, "image/png") == (image["caption"], image["step"], image["media_type"])
+        table = Path(target) / "media" / f"{found['media', 't']['sha256']}.csv"
+        assert "a,b\n1,x\n2,y\n" == table.read_text(encoding="utf-8")
+        assert [1.0, 1.5, 2.0, 2.5, 3.0] == found["histogram", "h"]["edges"]
+        alert, sample = found["alert", None], found["sample", None]
+        assert ("title", "warning", "some") == (alert["rule"], alert["level"], alert["text"])
+        assert ("q", "a", "tr", 4) == (sample["prompt"], sample["text"], sample["group"], sample["step"])
+        assert [{"said": "hello"}] == [each["texts"] for each in records(target) if each.get("texts")]
 
 
 def test_read_by_trackio(tmp_path: Path) -> None:

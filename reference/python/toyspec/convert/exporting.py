@@ -63,6 +63,10 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
             parts = export_in_parallel(jobs, options, workers, made)
         for part in parts:
             report.extend(part)
+        # What a format writes may name its own place.
+        relocate = getattr(exporter(format), "relocate", None)
+        if relocate is not None:
+            relocate(made, os.path.abspath(target))
         _move_all(made, target)
     except OSError as error:
         if error.filename is None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.convert.extras import needed
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.mlflow_others import image_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +27,8 @@ AS_TEXT = Cause("as-text", "changed", "a setting that is not a text is written a
 NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as its code: @ as _x40_")
 REASON = Cause("reason", "changed", "MLflow knows finished, failed and killed only")
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
+
+PART_DROPPED = Cause("part-dropped", "changed", "MLflow keeps the file, its name and its step alone")
 
 # MLflow allows the letters and digits of every script.
 _NOT_ALLOWED = re.compile(r"[^\w\-. :/]")
@@ -73,7 +79,9 @@ class _Export:
         last = 0.0
         for item in self._run.items(self._ledger):
             last = max(last, item.t)
-            if self._put(item):
+            if item.kind == "record" and item.name in ("media", "artifact") and self._run.file_of(item.value) is None:
+                self._ledger.drop(MISSING_FILE, item.place, item.value)
+            elif self._put(item):
                 self._ledger.done()
             else:
                 self._ledger.drop(NO_PLACE, item.place, item.value)
@@ -86,18 +94,45 @@ class _Export:
             return self._measure(item)
         if item.kind == "setting":
             return self._setting(item)
+        if item.kind == "record" and item.name in ("media", "artifact"):
+            return self._file(item)
         if item.kind == "end" and item.name == "reason" and item.value in STATUSES:
             self._status = STATUSES[item.value]
             if item.value == "interrupted":
                 self._ledger.changed(REASON, item.place, item.value, "KILLED")
             return True
-        if item.kind == "fact" and isinstance(item.value, str) and item.name in ("name", "group", "notes"):
+        return item.kind == "fact" and self._fact(item)
+
+    def _fact(self, item: Item) -> bool:
+        if isinstance(item.value, str) and item.name in ("name", "group", "notes"):
             if item.name == "notes":
                 self._client.set_tag(self._id, "mlflow.note.content", item.value)
             return bool(item.value)
-        if item.kind == "fact" and item.name == "tags" and isinstance(item.value, list):
+        if item.name == "tags" and isinstance(item.value, list):
             return self._tags(item.value)
         return False
+
+    def _file(self, item: Item) -> bool:
+        """Keep a file among the artifacts, a picture as ``log_image`` does; with its name and step."""
+        value, path = item.value, self._run.file_of(item.value) or ""
+        if item.name == "artifact":
+            relative = str(value.get("path")).removeprefix("artifacts/")
+            left = value.keys() & {"role", "step"}
+        else:
+            name, step = str(value.get("name")), item.step or 0
+            file = f"{value.get('index', 0)}-{os.path.basename(path)}"
+            is_image = str(value.get("media_type")).startswith("image/")
+            milliseconds = round(self._run.wall(item.t) * 1000)
+            folder = "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
+            relative = image_name(name, step, milliseconds, file) if is_image else f"media/{folder}/{step}-{file}"
+            left = value.keys() & {"caption", "index"}
+        if left:
+            self._ledger.changed(PART_DROPPED, item.place, ", ".join(sorted(left)))
+        folder, _, base = relative.rpartition("/")
+        with tempfile.TemporaryDirectory() as place:
+            named = shutil.copyfile(path, os.path.join(place, base))
+            self._client.log_artifact(self._id, named, folder or None)
+        return True
 
     def _tags(self, tags: list[Any]) -> bool:
         if not all(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED
 from toyspec.convert.mlflow_import import MlflowImport
-from toyspec.convert.mlflow_others import local_directory
+from toyspec.convert.mlflow_others import artifacts_in, local_directory
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
 
 if TYPE_CHECKING:
@@ -57,13 +57,19 @@ def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[d
     # An unnamed database is on the disk when it is large, and is deleted when it is closed.
     with closing(sqlite3.connect("")) as database:
         _fill(database, directory, known, ledger)
-        yield from MlflowImport(database, known["run_id"], ledger).events()
+        others = partial(_others, directory, known, ledger)
+        yield from MlflowImport(database, known["run_id"], ledger, others).events()
+
+
+def _others(directory: str, known: dict[str, str], ledger: Ledger, t: float) -> Iterator[dict[str, Any]]:
     artifacts = local_directory(known.get("artifact_uri"))
     # A store that was copied has its artifacts beside the metrics, whatever the address says.
+    own = os.path.join(directory, "artifacts")
     if artifacts is None or not os.path.isdir(artifacts):
-        artifacts = os.path.join(directory, "artifacts")
-    for other in (*(os.path.join(directory, name) for name in _OTHERS), artifacts):
+        artifacts = own
+    for other in (os.path.join(directory, name) for name in _OTHERS):
         drop_files(os.path.dirname(other), other, ledger)
+    yield from artifacts_in(artifacts, t, ledger, is_own=os.path.realpath(artifacts) == os.path.realpath(own))
 
 
 def read_meta(path: str) -> dict[str, str]:

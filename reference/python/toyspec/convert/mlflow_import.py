@@ -12,7 +12,7 @@ from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.losses import Ledger
 
@@ -29,7 +29,15 @@ _COMMIT = "mlflow.source.git.commit"
 class MlflowImport:
     """Reads one run from the tables runs, metrics, params, tags and experiments."""
 
-    def __init__(self, database: sqlite3.Connection, run_id: str, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        run_id: str,
+        ledger: Ledger,
+        others: Callable[[float], Iterator[dict[str, Any]]],
+    ) -> None:
+        """*others* yields the artifacts of the run at a time."""
+        self._others = others
         self._database = database
         self._run_id = run_id
         self._ledger = ledger
@@ -48,6 +56,7 @@ class MlflowImport:
             "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step, key"
         ):
             yield self._metric(*row)
+        yield from self._others(self._timeline.last)
         if status in _REASONS:
             yield self._end(status, end)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -19,10 +22,10 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
 )
-from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, REASON, WITHOUT_STEP, write_runs
+from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, PART_DROPPED, REASON, WITHOUT_STEP, write_runs
 from toyspec.convert.mlflow_files import file_runs
 from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
-from toyspec.convert.mlflow_others import drop_others
+from toyspec.convert.mlflow_others import others_of
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 
@@ -45,7 +48,10 @@ FORMAT = Format(
             "tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"
         ),
         MappingRow("other tags", "`tags`, as `key=value`"),
-        MappingRow("datasets, artifacts in a directory of this machine", "dropped, one item for each"),
+        MappingRow("artifact below the directory of the store", "`artifact`, with the file"),
+        MappingRow("picture of `log_image` with a key and a step", "`media`"),
+        MappingRow("artifact elsewhere on this machine", "`reference`"),
+        MappingRow("dataset", "dropped"),
         MappingRow("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
     ),
     lossless="import: metrics, params; export: numbers, at whole milliseconds",
@@ -53,9 +59,12 @@ FORMAT = Format(
     export_unit="all",
     export_needs="mlflow",
     import_causes=(
-        NOT_FINITE, CLAMPED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, NO_PLACE, DAMAGED,
+        NOT_FINITE, CLAMPED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, *FILE_CAUSES, NO_PLACE, DAMAGED,
     ),
-    export_causes=(NULL, MILLISECONDS, AS_TEXT, NAME, REASON, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(
+        NULL, MILLISECONDS, AS_TEXT, NAME, REASON, WITHOUT_STEP, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE,
+        DAMAGED,
+    ),
     notes=(
         "MLflow's database keeps an infinity as the largest number; an import takes that for an infinity.",
         "An export is a database `mlflow.db`: `mlflow ui --backend-store-uri sqlite:///mlflow.db` shows it.",
@@ -129,10 +138,21 @@ def _of_database(path: str) -> Iterator[ForeignRun]:
 def _events(path: str, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     # Opened with the first event: events that nothing asks for leave no database open.
     with closing(opened(path)) as database:
-        yield from MlflowImport(database, run_id, ledger).events()
-    drop_others(path, run_id, ledger)
+        yield from MlflowImport(database, run_id, ledger, lambda t: others_of(path, run_id, t, ledger)).events()
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
     """Write all of *runs* into one database."""
     write_runs(runs, directory)
+
+
+def relocate(directory: str, target: str) -> None:
+    """Let the database in *directory* name its artifacts where they will be, below *target*."""
+    path = os.path.join(directory, "mlflow.db")
+    if not os.path.isfile(path):
+        return
+    with closing(sqlite3.connect(path)) as database, database:
+        for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
+            for old, new in ((directory, target), (Path(directory).as_uri(), Path(target).as_uri())):
+                query = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608
+                database.execute(query, (new, len(old) + 1, len(old), old))

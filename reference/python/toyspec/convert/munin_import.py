@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.losses import NO_PLACE, NOT_FINITE, STEP_UNUSABLE, SUPERSEDED, Cause
+import msgspec
+
+from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
+from toyspec.convert.losses import NOT_FINITE, STEP_UNUSABLE, SUPERSEDED, Cause
 from toyspec.convert.measures import as_measure, is_number
-from toyspec.convert.munin_export import GOALS, STATUSES
+from toyspec.convert.munin_artifacts import SCHEME, artifact_of
+from toyspec.convert.munin_export import GOALS, PART, PROVENANCE_TOPIC, STATUSES
 from toyspec.convert.native_profiles import records
+from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +38,8 @@ class MuninImport:
         self._manifest = manifest
         self._ledger = ledger
         self._unknown = unknown
+        self._directory = ""
+        self._said: dict[str, Any] = {}
         self._timeline: Timeline
         self._last_step: int | None = None
         self._held: dict[str, Any] | None = None
@@ -42,7 +50,8 @@ class MuninImport:
         """Yield ``run_start`` and the events of the log at *path*, if it is there."""
         started = self._manifest.get("started_at")
         self._timeline = Timeline(self._ledger, started if is_wall(started) else None)
-        yield self._start()
+        self._directory = os.path.dirname(os.path.abspath(path))
+        yield from self._start()
         if os.path.isfile(path):
             for record in records(path, None, self._ledger, dialect="munin"):
                 yield from self._event(record)
@@ -52,7 +61,8 @@ class MuninImport:
             yield {"kind": "run_end", "t": self._t(value.get("ended_at"), place), "reason": _REASONS[value["status"]]}
             self._ledger.done()
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> Iterator[dict[str, Any]]:
+        """Yield ``run_start``, and a note with those members of the manifest that it has no place for."""
         ledger, said = self._ledger, self._manifest
         start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
         if self._timeline.started_at is not None:
@@ -70,13 +80,16 @@ class MuninImport:
         if "group" not in members and isinstance(said.get("experiment"), str):
             members["group"] = members.pop("experiment")
         members |= provenance if isinstance(provenance, dict) else {}
+        rest: dict[str, Any] = {}
         for key, value in members.items():
             ledger.items += 1
-            if _take(start, key, value):
-                ledger.done()
-            else:
-                ledger.drop(NO_PLACE, f"run.json: {key}", value)
-        return start
+            ledger.done()
+            if not _take(start, key, value):
+                rest[key] = value
+        yield start
+        if rest:
+            text = msgspec.json.encode(rest).decode()
+            yield {"kind": "note", "t": 0.0, "topic": PROVENANCE_TOPIC, "text": text}
 
     def _event(self, record: Record) -> Iterator[dict[str, Any]]:
         value, place = record.value, f"line {record.line}"
@@ -90,11 +103,45 @@ class MuninImport:
             self._supersede_end()
             self._end = (value, place)
             return
-        made = self._other(kind, value, place)
-        if made is None:
-            known = kind in ("media", "artifact_output", "artifact_input", "resumed")
-            self._ledger.drop(NO_PLACE if known else self._unknown, place, value)
+        if kind == "media":
+            yield from self._media(value, place)
+        elif kind in ("artifact_output", "artifact_input") and isinstance(value.get("name"), str):
+            yield from self._artifact(value, place)
+        elif (made := self._other(kind, value, place)) is not None:
+            self._ledger.done()
+            yield made
+        else:
+            self._ledger.drop(self._unknown, place, value)
+
+    def _media(self, value: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
+        step, path = value.get("step"), file_below(self._directory, value.get("path"))
+        if path is None:
+            self._ledger.drop(MISSING_FILE, place, value)
             return
+        made = {"kind": "media", "t": self._t(value.get("ts"), place), "name": str(value.get("key"))}
+        if type(step) is int and step >= 0:
+            made["step"] = step
+        else:
+            self._ledger.changed(STEP_UNUSABLE, place, step)
+        content = table_of_file(path, "rows") if value.get("kind") == "table" else File(path)
+        yield {**made, "file": IncomingMedia(content, place)}
+
+    def _artifact(self, value: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
+        """Yield the files of what the run produced, or a reference to what it used, or whose files are elsewhere."""
+        name, version = value["name"], str(value.get("version"))
+        found = artifact_of(self._directory, name, version)
+        t = self._timeline.last
+        if found is not None and found.files and value["type"] == "artifact_output":
+            self._ledger.items += len(found.files) - 1
+            for path, below in found.files:
+                yield {"kind": "artifact", "t": t, "role": found.kind, "file": IncomingArtifact(path, below, place)}
+            return
+        role = "input" if value["type"] == "artifact_input" else (found.kind if found else "artifact")
+        made: dict[str, Any] = {"kind": "reference", "t": t, "uri": f"{SCHEME}{name}:{version}", "role": role}
+        made |= {} if found is None or found.size is None else {"size_bytes": found.size}
+        made |= {} if found is None or found.digest is None else {"sha256": found.digest}
+        if role != "input":
+            self._ledger.changed(PART, place, "its files are not in the root of munin")
         self._ledger.done()
         yield made
 
@@ -134,19 +181,26 @@ class MuninImport:
     def _other(self, kind: Any, value: dict[str, Any], place: str) -> dict[str, Any] | None:
         t = self._timeline.last
         if kind == "define_metric" and isinstance(value.get("key"), str):
-            made = {"kind": "define", "t": t, "name": value["key"], "goal": _GOALS.get(str(value.get("goal")), "none")}
-            step_name = value.get("step_metric")
-            return made | ({"step_name": step_name} if isinstance(step_name, str) else {})
+            return self._definition(value, place)
         if kind in ("notes", "tags", "summary"):
-            import json
-
             said = value.get("value", value.get("values"))
-            return {"kind": "note", "t": t, "text": said if isinstance(said, str) else f"{kind}: {json.dumps(said)}"}
+            text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+            text = "" if said is None and kind == "notes" else text
+            return {"kind": "note", "t": t, "topic": kind, "text": text}
         if kind == "resumed":
             self._supersede_end()
         if kind == "resumed" and self._last_step is not None:
             return {"kind": "run_resume", "t": self._t(value.get("at"), place), "from_step": self._last_step}
         return None
+
+    def _definition(self, value: dict[str, Any], place: str) -> dict[str, Any]:
+        summary, goal = value.get("summary"), _GOALS.get(str(value.get("goal")))
+        goal = goal or (summary if summary in ("min", "max") else None)
+        if summary not in (None, "last", goal):
+            self._ledger.changed(PART, place, f"the summary {summary}")
+        made = {"kind": "define", "t": self._timeline.last, "name": value["key"], "goal": goal or "none"}
+        step_name = value.get("step_metric")
+        return made | ({"step_name": step_name} if isinstance(step_name, str) else {})
 
 
 def _take(start: dict[str, Any], key: str, value: Any) -> bool:
@@ -155,6 +209,8 @@ def _take(start: dict[str, Any], key: str, value: Any) -> bool:
         start[key] = value
     elif key in ("tags", "command") and isinstance(value, list) and all(isinstance(each, str) for each in value):
         start["argv" if key == "command" else key] = value
+    elif key == "parent_id" and isinstance(value, str) and value:
+        start["parent"] = {"run_id": value}
     elif key == "hostname" and isinstance(value, str):
         start["host"] = {"name": value}
     elif key == "git_commit" and isinstance(value, str):

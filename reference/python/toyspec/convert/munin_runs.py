@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -42,7 +43,12 @@ FORMAT = Format(
     mapping=(
         MappingRow("`metric` events of one step and time", "a `scalars` record; `timestamp` is `t`"),
         MappingRow("`define_metric`", "`define`; `step_metric` is `step_name`"),
-        MappingRow("`notes`, `tags`, `summary`", "`note`"),
+        MappingRow("`notes`, `tags`, `summary`", "`note`, with that topic"),
+        MappingRow("`media`: image, audio, file", "`media`, the file unchanged"),
+        MappingRow("`media`: table", "`media` of type `text/csv`"),
+        MappingRow("`artifact_output`", "`artifact`, with its files; a `reference` without them"),
+        MappingRow("`artifact_input`", "`reference` to `munin:NAME:VERSION`, with the role `input`"),
+        MappingRow("`parent_id`", "`parent` of `run_start`"),
         MappingRow("`resumed`, at the last step", "`run_resume`"),
         MappingRow(
             "`finished`, with the status " + ", ".join(f"`{status}`" for status in STATUSES.values()),
@@ -51,16 +57,18 @@ FORMAT = Format(
         MappingRow("`params`, `name`, `tags`, `group`", "`config`, `name`, `tags`, `group` of `run_start`"),
         MappingRow("`experiment`", "`group`, for a run without a group"),
         MappingRow("`provenance`: command, notes, hostname, revision", "`argv`, `notes`, `host`, `git` of `run_start`"),
-        MappingRow("media, artifacts, parent, environment", "dropped"),
+        MappingRow("environment, process, directory, all else in the manifest", "`note` with the topic `provenance`"),
     ),
-    lossless="numbers with steps, settings that are not nested, definitions of metrics",
+    lossless="numbers with steps, settings that are not nested, definitions of metrics, media, artifacts",
     version="toyspec itself; made after the sources of munin, July 2026",
     in_place="yes",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, SUPERSEDED, NO_PLACE, UNKNOWN,
-        DAMAGED,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, PART, SUPERSEDED, UNKNOWN,
+        *FILE_CAUSES, DAMAGED,
     ),
-    export_causes=(NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(
+        NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED,
+    ),
     notes=("munin lists runs by an index in its root; without an index, as in a new directory, it reads the folders.",),
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.exported_runs import by_record
+from toyspec.convert.exported_runs import bins_of, by_record, text_of
 from toyspec.convert.extras import needed
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.shown_tables import rows_of
+from toyspec.convert.trackio_media import HISTOGRAM, LEVELS, PART_DROPPED, TABLE, TRACE, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +36,9 @@ import json, sys
 from trackio.sqlite_storage import SQLiteStorage
 for line in sys.stdin:
     run = json.loads(line)
+    alerts = run.pop("alerts")
     SQLiteStorage.bulk_log(**run)
+    SQLiteStorage.bulk_alert(run["project"], run["run"], run_id=run["run_id"], **alerts)
 """
 
 
@@ -43,27 +49,27 @@ def write_runs(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> No
     with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, env=environment) as process:
         assert process.stdin is not None
         for run, ledger in runs:
-            for call in _calls(run, ledger):
+            for call in _calls(run, ledger, directory):
                 process.stdin.write(msgspec.json.encode(call) + b"\n")
         process.stdin.close()
         if process.wait() != 0:
             raise OSError(process.returncode, "Trackio could not write its database", directory)
 
 
-def _calls(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
+def _calls(run: ExportedRun, ledger: Ledger, directory: str) -> Iterator[dict[str, Any]]:
     """Yield the arguments of each call, with up to ``_ROWS`` rows."""
     call = _call(run)
+    shown = _Shown(run, ledger, os.path.join(directory, "media"), call["project"])
     for items in by_record(run.items(ledger)):
         row: dict[str, Any] = {}
         for item in items:
-            if item.kind == "measure" and (item.step or 0) <= _MAX_STEP:
-                row[item.name] = _number(run, item, ledger)
+            if item.kind == "setting" or (item.kind == "fact" and item.name in ("name", "group")):
+                ledger.done()
+            elif item.name == "alert" and item.kind == "record":
+                shown.alert(item, call["alerts"])
+            elif (value := shown.value(item)) is not None:
+                row[_name_of(item)] = value
                 step, t = item.step or 0, item.t
-                ledger.done()
-            elif item.kind == "setting" or (item.kind == "fact" and item.name in ("name", "group")):
-                ledger.done()
-            else:
-                ledger.drop(NO_PLACE, item.place, item.value)
         if row:
             call["metrics_list"].append(row)
             call["steps"].append(step)
@@ -71,8 +77,86 @@ def _calls(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
         if len(call["steps"]) == _ROWS:
             yield call
             call = _call(run)
-    if call["steps"]:
+    if call["steps"] or call["alerts"]["titles"]:
         yield call
+
+
+def _name_of(item: Item) -> str:
+    is_shown = item.kind == "record" and item.name in ("media", "histogram", "sample")
+    return str(item.value.get("name") or item.value.get("group") or item.name) if is_shown else item.name
+
+
+class _Shown:
+    """Makes the values of rows, and copies the files of media to where Trackio looks for them."""
+
+    def __init__(self, run: ExportedRun, ledger: Ledger, media: str, project: str) -> None:
+        self._run = run
+        self._ledger = ledger
+        self._media = media
+        self._project = project
+
+    def value(self, item: Item) -> Any:
+        """Return the value of *item* in a row; None, and the item dropped, if Trackio has no place for it."""
+        ledger = self._ledger
+        made: Any = None
+        if (item.step or 0) > _MAX_STEP:
+            pass
+        elif item.kind == "measure":
+            made = _number(self._run, item, ledger)
+        elif (text := text_of(item)) is not None:
+            made = text
+        elif item.kind == "record" and item.name == "histogram":
+            bins = bins_of(item.value)
+            made = None if bins is None else {"_type": HISTOGRAM, "bins": bins[0], "values": bins[1]}
+        elif item.kind == "record" and item.name == "sample" and item.value.get("messages"):
+            self._count(item, {"messages", "group", "prompt", "text"})
+            made = {"_type": TRACE, "messages": item.value["messages"], "metadata": {}}
+        elif item.kind == "record" and item.name == "media":
+            path = self._run.file_of(item.value)
+            if path is None:
+                ledger.drop(MISSING_FILE, item.place, item.value)
+                return None
+            made = self._file(item, path)
+        if made is None:
+            ledger.drop(NO_PLACE, item.place, item.value)
+        else:
+            ledger.done()
+        return made
+
+    def _count(self, item: Item, kept: set[str]) -> None:
+        left = sorted(item.value.keys() - kept - {"kind", "t", "phase", "step", "name"})
+        if left:
+            self._ledger.changed(PART_DROPPED, item.place, ", ".join(left))
+
+    def _file(self, item: Item, path: str) -> dict[str, Any] | None:
+        value = item.value
+        media_type = str(value.get("media_type"))
+        if media_type == "text/csv":
+            table = rows_of(path)
+            self._count(item, {"sha256", "size_bytes", "media_type"})
+            rows = None if table is None else [dict(zip(table[0], row, strict=True)) for row in table[1]]
+            return None if rows is None else {"_type": TABLE, "_value": rows}
+        group = media_type.partition("/")[0]
+        if group not in TYPES:
+            return None
+        self._count(item, {"sha256", "size_bytes", "media_type", "caption", "width", "height", "seconds"})
+        place = os.path.join(self._project, self._run.run_id, str(item.step or 0), os.path.basename(path))
+        target = os.path.join(self._media, place)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(path, target)
+        return {"_type": TYPES[group], "file_path": place, "caption": value.get("caption")}
+
+    def alert(self, item: Item, alerts: dict[str, list[Any]]) -> None:
+        """Add an alert to the arguments *alerts*."""
+        value = item.value
+        self._count(item, {"rule", "level", "text"})
+        alerts["titles"].append(str(value.get("rule")))
+        alerts["texts"].append(str(value.get("text")))
+        levels = {ours: theirs for theirs, ours in LEVELS.items()}
+        alerts["levels"].append(levels.get(str(value.get("level")), "info"))
+        alerts["steps"].append(item.step)
+        alerts["timestamps"].append(row_time(self._run.wall(item.t)))
+        self._ledger.done()
 
 
 def _call(run: ExportedRun) -> dict[str, Any]:
@@ -88,6 +172,7 @@ def _call(run: ExportedRun) -> dict[str, Any]:
         "steps": [],
         "timestamps": [],
         "config": settings,
+        "alerts": {"titles": [], "texts": [], "levels": [], "steps": [], "timestamps": []},
     }
 
 

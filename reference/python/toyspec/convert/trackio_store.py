@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from datetime import datetime
 from functools import partial
+from heapq import merge
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import msgspec
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
@@ -24,23 +26,22 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
-    Cause,
 )
 from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
+from toyspec.convert.trackio_media import PART_DROPPED, TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-
-TEXT_AS_NOTE = Cause("text-as-note", "changed", "a text becomes a note that begins with its name")
 
 FORMAT = Format(
     name="trackio",
@@ -51,8 +52,13 @@ FORMAT = Format(
         MappingRow("metric row", "`scalars`; the timestamp is `t`; names of nested values are joined by a slash"),
         MappingRow("config", "`config`; `_Group` is `group`"),
         MappingRow("system metric row", "`system`, in `extra`"),
-        MappingRow("text", "`note`"),
-        MappingRow("tables, media, traces, alerts, artifacts", "dropped"),
+        MappingRow("text, markdown", "`texts` of `scalars`"),
+        MappingRow("image, audio, video, HTML, 3D object", "`media`, the file unchanged"),
+        MappingRow("table", "`media` of type `text/csv`"),
+        MappingRow("histogram", "`histogram`"),
+        MappingRow("trace", "`sample`, with its `messages`"),
+        MappingRow("alert", "`alert`; its title is the rule"),
+        MappingRow("artifact that the run made or used", "`reference`, without its files"),
     ),
     lossless="import: finite numbers, config; export: numbers with steps",
     version="trackio 0.43",
@@ -60,15 +66,35 @@ FORMAT = Format(
     export_unit="all",
     export_needs="trackio",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
-        DAMAGED,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PART_DROPPED, REPEATED, MISSING_FILE,
+        NO_PLACE, DAMAGED,
     ),
-    export_causes=(NULL, CLOCK, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
+    export_causes=(NULL, CLOCK, WITHOUT_STEP, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED),
     notes=("Trackio's times are those of its flushes: many rows have the same one, which the report notes.",),
 )  # fmt: skip
 
 _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
 _TABLES = frozenset(["metrics", "configs", "project_metadata"])
+_CONFIG = "SELECT 'config', created_at, NULL, config FROM configs WHERE run_id = ?"
+_QUERIES = {
+    "metrics": "SELECT 'metric', timestamp, step, metrics FROM metrics WHERE run_id = ? ORDER BY id",
+    "system_metrics": (
+        "SELECT 'system_metric', timestamp, NULL, metrics FROM system_metrics WHERE run_id = ? ORDER BY id"
+    ),
+    "alerts": (
+        "SELECT 'alert', timestamp, step, json_array(title, text, level) FROM alerts WHERE run_id = ? ORDER BY id"
+    ),
+    "traces": (
+        "SELECT 'trace', timestamp, step, json_array(key, CAST(messages AS TEXT), CAST(metadata AS TEXT)) FROM traces "
+        "WHERE run_id = ? ORDER BY timestamp, id"
+    ),
+}
+_ARTIFACTS = (
+    "SELECT 'artifact', links.created_at, NULL, "
+    "json_array(artifacts.name, versions.version, artifacts.type, links.direction, versions.size_bytes) "
+    "FROM run_artifact_links links JOIN artifact_versions versions ON links.artifact_version_id = versions.id "
+    "JOIN artifacts ON versions.artifact_id = artifacts.id WHERE links.run_id = ? ORDER BY links.id"
+)
 _CONFIG_FRAMING = frozenset(["_Username", "_Created"])
 _FRAGMENT = b'"log_id"'
 # Images, tables and the like are objects with this key.
@@ -123,14 +149,24 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         # A run that was resumed goes on in fragments until Trackio takes them into its database.
         own = in_fragments.pop(run_id, ("", []))[1]
         files = (*files_of(database), *own)
-        rows = partial(_events, partial(_all_rows, database, own, run_id), name)
+        rows = partial(_events, partial(_all_rows, database, own, run_id), name, _home_of(database))
         source, size = f"{database}#{run_id}", size_of(files)
         yield ForeignRun(name, source, identity_of(files, run_id), size, rows, parts=files)
     for run_id, (name, own) in in_fragments.items():
-        rows = partial(_events, partial(_fragment_rows, own, run_id), name)
+        rows = partial(_events, partial(_fragment_rows, own, run_id), name, _home_of(own[0]))
         yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), rows, parts=tuple(own))
     if refused:
         raise refused[0]
+
+
+def _home_of(path: str) -> str:
+    """Return the directory of Trackio in which the file *path* is: that with the folder of media, or its own."""
+    folder = own = os.path.dirname(os.path.abspath(path))
+    for _ in range(4):
+        if os.path.isdir(os.path.join(folder, "media")):
+            return folder
+        folder = os.path.dirname(folder)
+    return own
 
 
 def _runs_of(path: str) -> list[tuple[str, str]]:
@@ -146,20 +182,24 @@ def _runs_of(path: str) -> list[tuple[str, str]]:
 
 def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
     """Yield kind, time, step and content of each row of a run, config first."""
-    queries = (
-        "SELECT 'config', created_at, NULL, config FROM configs WHERE run_id = ?",
-        "SELECT 'metric', timestamp, step, metrics FROM metrics WHERE run_id = ? ORDER BY id",
-        "SELECT 'system_metric', timestamp, NULL, metrics FROM system_metrics WHERE run_id = ? ORDER BY id",
-        "SELECT 'other', NULL, NULL, 'alert' FROM alerts WHERE run_id = ?",
-        "SELECT 'other', NULL, NULL, 'trace' FROM traces WHERE run_id = ?",
-    )
     with closing(opened(path)) as database:
-        for query in queries:
-            try:
-                yield from database.execute(query, (run_id,))
-            except DATABASE_ERRORS as error:
-                ledger.items += 1
-                ledger.drop(DAMAGED, "database", str(error))
+        tables = tables_of(path)
+        yield from _queried(database, _CONFIG, run_id, ledger)
+        # Alerts and traces are among the rows, by their times.
+        queries = [_queried(database, query, run_id, ledger) for table, query in _QUERIES.items() if table in tables]
+        yield from merge(*queries, key=lambda row: str(row[1]))
+        if "run_artifact_links" in tables:
+            yield from _queried(database, _ARTIFACTS, run_id, ledger)
+
+
+def _queried(
+    database: sqlite3.Connection, query: str, run_id: str, ledger: Ledger
+) -> Iterator[tuple[str, Any, Any, Any]]:
+    try:
+        yield from database.execute(query, (run_id,))
+    except DATABASE_ERRORS as error:
+        ledger.items += 1
+        ledger.drop(DAMAGED, "database", str(error))
 
 
 def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
@@ -229,18 +269,23 @@ def _fragment_rows(
 
 
 def _events(
-    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, ledger: Ledger
+    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, home: str, ledger: Ledger
 ) -> Iterator[dict[str, Any]]:
-    return _Import(rows, name, ledger).events()
+    return _Import(rows, name, TrackioMedia(os.path.join(home, "media"), ledger), ledger).events()
 
 
 class _Import:
     """Makes events of the rows of one run."""
 
     def __init__(
-        self, rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, ledger: Ledger
+        self,
+        rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]],
+        name: str,
+        media: TrackioMedia,
+        ledger: Ledger,
     ) -> None:
         self._rows = rows
+        self._media = media
         self._name = name
         self._ledger = ledger
         self._timeline: Timeline
@@ -309,47 +354,74 @@ class _Import:
         if kind == "config":
             self._configure_again(content)
             return
+        if kind in _MAKERS:
+            yield from self._other(kind, time, step, values)
+            return
         if kind not in ("metric", "system_metric") or not isinstance(values, dict):
             ledger.items += 1
-            ledger.drop(NO_PLACE if kind == "other" else DAMAGED, place, content)
+            ledger.drop(DAMAGED, place, content)
             return
         hidden: list[tuple[str, Any]] = []
         values = flattened(values, whole=_MEDIA, hidden=hidden)
         ledger.items += len(values) + len(hidden)
         for name_of_two, value in hidden:
             ledger.drop(REPEATED, f"{place}: {name_of_two}", value)
-        record: dict[str, Any] = {"kind": "scalars", "t": 0.0}
+        record = {"kind": "scalars", **self._at(time, step, place)}
         numbers: dict[str, float | None] = {}
-        notes: list[str] = []
-        wall = _wall(time)
-        record["t"] = self._timeline.t(float("nan") if wall is None else wall, place)
-        if type(step) is int and step >= 0:
-            record["step"] = step
-        elif step is not None:
-            ledger.changed(STEP_UNUSABLE, place, step)
+        texts: dict[str, str] = {}
+        shown: dict[str, Any] = {}
         for name, value in values.items():
-            self._value(name, value, place, (numbers, notes))
-        if numbers and kind == "metric":
-            yield {**record, "values": numbers}
+            self._value(name, value, place, (numbers, texts, shown))
+        if (numbers or texts) and kind == "metric":
+            yield {**record, "values": numbers, **({"texts": texts} if texts else {})}
         elif numbers:
             yield {**record, "kind": "system", "extra": numbers}
-        for note in notes:
-            yield {**record, "kind": "note", "text": note}
+        if texts and kind != "metric":
+            yield {**record, "values": {}, "texts": texts}
+        for name, value in shown.items():
+            yield from self._media.events(record, name, value, f"{place}: {name}")
 
-    def _value(self, name: str, value: Any, place: str, found: tuple[dict[str, float | None], list[str]]) -> None:
-        ledger, (numbers, notes) = self._ledger, found
+    def _at(self, time: Any, step: Any, place: str) -> dict[str, Any]:
+        """Return time and step as members of a record."""
+        wall = _wall(time)
+        at: dict[str, Any] = {"t": self._timeline.t(float("nan") if wall is None else wall, place)}
+        if type(step) is int and step >= 0:
+            at["step"] = step
+        elif step is not None:
+            self._ledger.changed(STEP_UNUSABLE, place, step)
+        return at
+
+    def _other(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
+        """Yield an alert, a trace or an artifact."""
+        place = f"{kind} at step {step}"
+        self._ledger.items += 1
+        made = _MAKERS[kind](content, place, self._ledger) if isinstance(content, list) else None
+        if made is None:
+            self._ledger.drop(DAMAGED, place, content)
+            return
+        # The link to an artifact may be older than the last row.
+        at = {"t": self._timeline.last} if kind == "artifact" else self._at(time, step, place)
+        self._ledger.done()
+        yield {**made, **at}
+
+    def _value(
+        self, name: str, value: Any, place: str, found: tuple[dict[str, float | None], dict[str, str], dict[str, Any]]
+    ) -> None:
+        ledger, (numbers, texts, shown) = self._ledger, found
         spelt = not_finite(value) if isinstance(value, str) else None
         if is_number(value) or spelt is not None:
             numbers[name] = as_measure(value if spelt is None else spelt, f"{place}: {name}", ledger)
         elif value is None:
             numbers[name] = None
         elif isinstance(value, str):
-            notes.append(f"{name}: {value}")
-            ledger.changed(TEXT_AS_NOTE, f"{place}: {name}", value, notes[-1])
+            texts[name] = value
         else:
-            ledger.drop(NO_PLACE, f"{place}: {name}", value)
+            shown[name] = value
             return
         ledger.done()
+
+
+_MAKERS = {"alert": alert_of, "trace": sample_of, "artifact": reference_of}
 
 
 def _decoded(content: Any) -> Any:

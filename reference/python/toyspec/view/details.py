@@ -47,7 +47,10 @@ _LISTS = {
     "compare": "comparisons",
     "artifact": "artifacts",
     "op_timing": "op_timings",
+    "media": "media",
+    "reference": "references",
 }
+_NAMING = ("kind", "gram", "param", "name")
 _REGIONS = ("region_enter", "region_exit")
 
 
@@ -183,7 +186,7 @@ class _Collected:
             return
         if kind in _LISTS:
             self._add(_LISTS[kind], record)
-        elif kind in ("tap", "grad"):
+        elif kind in ("tap", "grad", "histogram"):
             self._add_histogram(kind, record)
         elif kind in _REGIONS:
             self._add_region(record)
@@ -230,7 +233,8 @@ class _Collected:
             items.append(safe({**alert.event_members, **place}))
 
     def _add_histogram(self, kind: str, record: Record) -> None:
-        name = record.get("param") if kind == "grad" else _tap_name(record)
+        named = {"grad": "param", "histogram": "name"}.get(kind)
+        name = _tap_name(record) if named is None else record.get(named)
         if not isinstance(name, str):
             return
         key = (kind, name)
@@ -240,9 +244,7 @@ class _Collected:
         series = self.histograms.get(key) or {"kind": kind, "name": name, "records": []}
         if self._takes("histograms", record, full=len(series["records"]) >= _MOST_RECORDS):
             self.histograms[key] = series
-            wanted = {
-                name: value for name, value in safe(record.value).items() if name not in ("kind", "gram", "param")
-            }
+            wanted = {key: value for key, value in safe(record.value).items() if key not in _NAMING}
             series["records"].append(wanted | {"line": record.line})
 
     def _add_region(self, record: Record) -> None:
