@@ -286,3 +286,16 @@ def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.
     assert 1 == sum("no-place" in line for line in lines)
     assert any("in 3 runs (no-place)" in line for line in lines)
     assert lines[-1].startswith("3 runs: ")
+
+
+def test_settings_in_a_log_of_mlperf_are_not_points_of_a_curve(tmp_path: Path) -> None:
+    """A setting and a metric of one name stay apart on the way out and back, and where the log is read in place."""
+    with start_run(tmp_path / "runs" / "a", run_id="a", config={"lr": 0.5, "optimizer": "sgd"}) as run:
+        for step in range(3):
+            run.log({"lr": 0.25, "loss": 1.0}, step=step)
+    assert [] == toyspec.export_runs("mllog", [tmp_path / "runs"], tmp_path / "out").errors
+    log = tmp_path / "out" / "a" / "result_0.txt"
+    (back,) = import_runs([log], tmp_path / "back").runs
+    assert {"lr": 0.5, "optimizer": "sgd"} == records(back.target)[0]["config"]
+    for place in (log, back.target):
+        assert [0.25] * 3 == [value for value in toyspec.history(place)["lr"] if str(value) not in ("None", "nan")]

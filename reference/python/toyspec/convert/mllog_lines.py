@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.dialect_logs import DialectImporter
 from toyspec.convert.formats import Format, MappingRow
@@ -28,7 +29,7 @@ FORMAT = Format(
     files="`RUN/result_0.txt`; an import takes any text with lines of `:::MLLOG`",
     item="items",
     mapping=(
-        MappingRow("`init_start`", "begins an attempt; each is a run"),
+        MappingRow("`init_start`", "begins an attempt; each is a run; `config` in its metadata is `config`"),
         MappingRow("key with a number", "a value of `scalars`; `step_num` in the metadata is `step`"),
         MappingRow("key with a text", "`note`"),
         MappingRow("`run_stop` with status", "written for `reason`: success or aborted"),
@@ -47,9 +48,30 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
         folder = os.path.join(directory, run.run_id)
         os.makedirs(folder)
         with open(os.path.join(folder, "result_0.txt"), "w", encoding="utf-8") as file:
-            _line(file, run.wall(0.0), "init_start", None, event_type="INTERVAL_START")
-            for item in run.items(ledger):
+            items = _apart(run.items(ledger))
+            # Settings are not lines of their own: a line with a number is a point of a curve.
+            settings = {"config": {item.name: item.value for item in items.settings}} if items.settings else {}
+            for _ in items.settings:
+                ledger.done()
+            _line(file, run.wall(0.0), "init_start", None, event_type="INTERVAL_START", metadata=settings)
+            for item in items.others:
                 _put(file, run, item, ledger)
+
+
+class _Items(NamedTuple):
+    settings: list[Item]
+    others: Iterator[Item]
+
+
+def _apart(items: Iterator[Item]) -> _Items:
+    """Return the settings, which the first of *items* are, and the other items; only those before a value are read."""
+    settings: list[Item] = []
+    before: list[Item] = []
+    for item in items:
+        (settings if item.kind == "setting" else before).append(item)
+        if item.kind == "measure":
+            break
+    return _Items(settings, chain(before, items))
 
 
 def _put(file: TextIO, run: ExportedRun, item: Item, ledger: Ledger) -> None:
@@ -58,6 +80,7 @@ def _put(file: TextIO, run: ExportedRun, item: Item, ledger: Ledger) -> None:
         status = "success" if item.value == "completed" else "aborted"
         _line(file, wall, "run_stop", None, event_type="INTERVAL_END", metadata={"status": status})
     elif item.kind in ("measure", "setting"):
+        # A setting after the first value is one that changed: its time is known.
         if item.kind == "measure" and item.value is None:
             ledger.changed(NULL, item.place, "null", "NaN")
         if round(wall * 1000) / 1000 != wall:

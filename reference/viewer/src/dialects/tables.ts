@@ -1705,6 +1705,7 @@ export const DIALECTS: readonly Dialect[] = [
    "key": "key",
    "equals": "init_start"
   },
+  "config": "metadata/config",
   "end": {
    "key": "key",
    "equals": "run_stop",
