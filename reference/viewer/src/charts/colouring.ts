@@ -6,7 +6,7 @@ import { fieldOf } from "../run-fields.js";
 import { groupLooks, groupsOf, MOST_GROUPS } from "./grouping.js";
 
 /** From the lowest to the highest; readers who do not see red and green can order them, on light and dark. */
-const STOPS: readonly (readonly [number, number, number])[] = [[68, 58, 142], [45, 112, 172], [30, 152, 138], [122, 181, 62], [240, 180, 30]];
+const STOPS: readonly (readonly [number, number, number])[] = [[104, 96, 196], [45, 112, 172], [30, 152, 138], [122, 181, 62], [240, 180, 30]];
 /** Positive numbers that span more than this are coloured by their logarithms. */
 const WIDE = 50;
 /** More values of a setting than these are coloured by number, if they are numbers. */
