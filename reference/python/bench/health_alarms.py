@@ -12,6 +12,7 @@ import argparse
 import math
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -207,6 +208,22 @@ def cost(preset: str, metrics: int, steps: int = 20_000) -> float:
     return (time.process_time() - began) / steps / metrics * 1e6
 
 
+def cost_in_run(preset: str, metrics: int, steps: int = 2_000) -> float:
+    """Return the CPU time that health adds to ``run.log`` in µs, for each metric and step: with it less without."""
+    numbers = random.Random(1)
+    names = ["loss", "grad_norm", *(f"m{at}" for at in range(metrics - 2))][:metrics]
+    rows = [{name: 2 + numbers.gauss(0, 0.05) for name in names} for _ in range(steps)]
+    took = []
+    off: bool | str = False
+    for health in (preset, off):
+        with tempfile.TemporaryDirectory() as folder, toyspec.start_run(folder, git=None, health=health) as run:
+            began = time.process_time()
+            for step, row in enumerate(rows, 1):
+                run.log(row, step=step)
+            took.append(time.process_time() - began)
+    return (took[0] - took[1]) / steps / metrics * 1e6
+
+
 def main() -> int:
     """Print all figures; return 1 if a goal is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -221,6 +238,10 @@ def main() -> int:
     for metrics in (2, 4, 16):
         took = min(cost(options.preset, metrics) for _ in range(3))
         print(f"evaluator, {metrics} metrics: {took:.2f} µs for each metric and step, CPU time")
+        is_good = is_good and took < 2.0
+    for metrics in (1, 2, 4, 16):
+        took = sorted(cost_in_run(options.preset, metrics) for _ in range(5))[2]
+        print(f"run.log, {metrics} metrics: {took:.2f} µs more for each metric and step, CPU time, median of 5")
         is_good = is_good and took < 2.0
     return 0 if is_good else 1
 
