@@ -68,7 +68,7 @@ def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path) -> None:
     with toyspec.start_run(tmp_path, run_id="a") as first:
         for _ in range(3):
             first.step(loss=1.0)
-        first.close()
+        first.abandon()
     with toyspec.start_run(tmp_path, run_id="a", exist="resume", from_step=1) as second:
         second.step(loss=0.5)
     mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)

@@ -105,7 +105,8 @@ def test_wandb_resume_continues_the_run_of_an_id(tmp_path: Path) -> None:
     wandb.log({"loss": 1.0}, step=1)
     wandb.log({"loss": 0.9}, step=2)
     assert wandb.run is not None
-    wandb.run.training.close()
+    assert wandb.run.training.writer is not None
+    wandb.run.training.writer.abandon()
     wandb.run = None
     with wandb.init(dir=str(tmp_path), id="demo", resume="allow"):
         wandb.log({"loss": 0.8}, step=2)

@@ -72,6 +72,9 @@ class RunWriter(EventMethods):
     system does not stop the program: see *on_error*. Threads may share a writer; in a forked child it is dead.
     """
 
+    # Of the class until there is one: a run stays small.
+    _named: frozenset[str] = frozenset()
+
     def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         directory: str | os.PathLike[str],
@@ -141,7 +144,6 @@ class RunWriter(EventMethods):
         self._health: RunHealth | None = None
         self._is_kept = False
         self._ended_as: Reason = "completed"
-        self._named: set[str] = set()
 
     def _adopt_run_id(self, given: str | None) -> None:
         resumed = self._stream.progress.run_id
@@ -309,7 +311,7 @@ class RunWriter(EventMethods):
     def _look_at_names(self, named: Mapping[str, Any]) -> None:
         """Report once each name that is nearly that of a member of a step."""
         for name in named.keys() - self._named:
-            self._named.add(name)
+            self._named |= {name}
             meant = get_close_matches(name, FIELDS["toy/v1"]["step"], 1, _NEARLY)
             if meant:
                 fact = f"step has no member {shortened(name)!r}, so it is written in extra; did you mean {meant[0]!r}?"
