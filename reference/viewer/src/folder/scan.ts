@@ -17,7 +17,7 @@ export type Mark = Places & { line: number; offset: number; length: number };
 type Places = { step: number | null; time: number | null; epoch: number | null };
 
 const LF = 10;
-/** Steps are integers of 64 bits. */
+/** Curves have places of 64 bits: a greater step counts as the last one, and is not drawn. */
 const MOST_STEP = 2 ** 63;
 const MOST_MARKS = 2000;
 const MOST_STRETCHES = 20;
@@ -260,8 +260,9 @@ export class Scan {
     const isPlaced = numbers.has(STEP) && Number.isInteger(values[STEP]!) && values[STEP]! >= 0;
     const step = isPlaced ? values[STEP]! : kind === "scalars" ? (this.lastStep ?? 0) : NaN;
     if (kind === "step") this.hasSteps = true;
-    if (!(step >= 0 && step < MOST_STEP) || (kind === "step" && !(time >= 0))) return;
+    if (!(step >= 0) || (kind === "step" && !(time >= 0))) return;
     if (!isOld && (isPlaced || kind !== "scalars")) this.takeStepNumber(kind, step);
+    if (step >= MOST_STEP) return;
     const epoch = numbers.has(EPOCH) ? values[EPOCH]! : NaN;
     this.place = { step, time, epoch };
     for (let index = 0; index < count; index++) {
@@ -326,7 +327,7 @@ export class Scan {
     const step = value["step"];
     const phase = this.attempts.phaseIn(value["phase"]);
     this.hasSteps = true;
-    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP || !(time >= 0)) return;
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || !(time >= 0)) return;
     const values = valuesOf(value, "toy/v1", "step");
     if (phase === this.attempts.ownPhase) {
       if (!this.isOld) this.takeStepNumber("step", step);
@@ -349,7 +350,7 @@ export class Scan {
     const milliseconds = figure(value["wall_time_ms"]);
     if (milliseconds === milliseconds) this.takeTime(milliseconds / 1000);
     const step = value["step"];
-    if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || step >= MOST_STEP) return;
+    if (typeof step !== "number" || !Number.isInteger(step) || step < 0) return;
     this.lastStep = step;
     this.addAll(null, value, valuesOf(value, "metrics/v1", null), milliseconds / 1000);
   }
@@ -364,7 +365,7 @@ export class Scan {
     if (time === time) this.takeTime(time);
     if (typeof tag === "string" && typeof value["minimize"] === "boolean") this.goals.set(tag, value["minimize"] ? "min" : "max");
     const step = Math.trunc(figure(value["step"]));
-    if (!(step >= 0 && step < MOST_STEP) || metrics.size === 0) return;
+    if (!(step >= 0 && step < Infinity) || metrics.size === 0) return;
     this.lastStep = step;
     this.addAll(null, { ...value, step }, metrics, time - (this.firstTime ?? time));
   }
@@ -373,9 +374,8 @@ export class Scan {
     const stated = value["step"];
     const isPlaced = typeof stated === "number" && Number.isInteger(stated) && stated >= 0;
     const step = isPlaced ? stated : (this.lastStep ?? 0);
-    if (step >= MOST_STEP) return;
     if (kind === "scalars" && !this.isOld && isPlaced) this.takeStepNumber(kind, step);
-    if (metrics.size === 0) return;
+    if (step >= MOST_STEP || metrics.size === 0) return;
     this.place = { step, time, epoch: figure(value["epoch"]) };
     for (const [name, number] of metrics) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(step, time, this.place.epoch, number, this.offset, this.line);
   }
