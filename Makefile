@@ -29,7 +29,7 @@ ENGINE_TESTS := test_checker.py test_checker_properties.py test_cli_check.py tes
 CI_MUTANTS := 300
 
 # The other languages that this tree has.
-LANGUAGES := $(filter c go ocaml ruby rust typescript viewer,$(notdir $(wildcard reference/*)))
+LANGUAGES := $(filter c go ocaml ruby rust typescript viewer vscode,$(notdir $(wildcard reference/*)))
 
 # The file that shows that the site's checker was built.
 CHECKER_PAGE := docs/assets/checker/page/main.js
@@ -79,7 +79,7 @@ CI_PLACES := --only reading/attempts --only reading/placing --tests test_attempt
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam'" interop 'chaos MINUTES=1' fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam vscode'" interop 'chaos MINUTES=1' fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
@@ -416,6 +416,11 @@ viewer: ## test the viewer, and build it into the Python package
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		cd reference/viewer && npm install --silent --no-audit --no-fund && npm test --silent && npm run --silent $(if $(CI),check,build))
 
+.PHONY: vscode
+vscode: ## test the extension of Visual Studio Code, whose editor is not run
+	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
+		cd reference/vscode && npm install --silent --no-audit --no-fund && npm test --silent)
+
 # with_tool PROBE,HOW TO GET IT,COMMANDS: a missing tool is a failure in CI; elsewhere it is reported and left out.
 define with_tool
 if { $(1); } >/dev/null 2>&1; then $(3); \
@@ -427,7 +432,7 @@ endef
 PACKAGES_TOOL := PYTHONPATH=reference:reference/python/tests MAKE='$(MAKE)' $(BIN)/python .ci/packages.py
 
 .PHONY: packages
-packages: $(DEV) ## build every package into dist/: wheels, sdist, crate, npm, gem, opam, Go, C; `make packages NAMES='python go'`
+packages: $(DEV) ## build every package into dist/: wheels, sdist, crate, npm, gem, opam, Go, C, vsix; `make packages NAMES='python go'`
 	@$(PACKAGES_TOOL) build $(NAMES)
 
 .PHONY: packages-test
@@ -450,7 +455,7 @@ man: $(DEV) ## write the manual page of toyspec into build/man/
 clean: ## remove everything that make has made
 	@rm -rf $(SITE_FILES)
 	@rm -rf $(VENV) build dist site demo-runs .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules viewer/dist viewer/node_modules engine/target)
+	@rm -rf $(addprefix reference/,c/build go/build ocaml/_build rust/target typescript/dist typescript/node_modules viewer/dist viewer/node_modules vscode/built vscode/node_modules engine/target)
 	@rm -rf docs/assets/checker
 	@find reference conformance -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -300,6 +300,31 @@ def test_c(out: Path, room: Path) -> None:
         call(room / "made" / program, cwd=room)
 
 
+VSCE = ROOT / "build/vsce"
+
+
+def build_vscode(out: Path, room: Path) -> None:
+    """Build the extension, and pack it with the official tool."""
+    call(os.environ.get("MAKE", "make"), "vscode")
+    if not (VSCE / "node_modules/.bin/vsce").exists():
+        VSCE.mkdir(parents=True, exist_ok=True)
+        options = ("--silent", "--no-audit", "--no-fund", "--no-save")
+        call("npm", "install", *options, "--prefix", VSCE, "@vscode/vsce@3", cwd=VSCE)
+    folder = staged("vscode", room)
+    target = out / f"toyspec-viewer-{VERSION}.vsix"
+    call(VSCE / "node_modules/.bin/vsce", "package", "--no-dependencies", "--out", target, cwd=folder)
+
+
+def test_vscode(out: Path, room: Path) -> None:
+    """The package has what its manifest names, and starts beside nothing else; no editor runs it."""
+    shutil.unpack_archive(only(out, "*.vsix"), room, "zip")
+    names = {path.relative_to(room / "extension").parts[0] for path in (room / "extension").rglob("*")}
+    assert {"package.json", "built"} <= names, names
+    assert not names & {"src", "test", "webview", "node_modules"}, names
+    tests = REFERENCE / "vscode/test/extension.test.mjs"
+    call("node", "--test", tests, cwd=room, TOYSPEC_EXTENSION=str(room / "extension"))
+
+
 def pack(folder: Path, name: str, out: Path) -> Path:
     """Return an archive of *folder* whose bytes depend on nothing but its files."""
     target = out / f"{name}.tar.gz"
@@ -337,8 +362,12 @@ PACKAGES: Mapping[str, Package] = {
         test_opam,
     ),
     "go": Package([["go", "version"]], "apt install golang-go", build_go, test_go),
+    "vscode": Package([["npm", "--version"]], "apt install npm", build_vscode, test_vscode),
     "c": Package([["cc", "--version"], ["pkg-config", "--version"]], "apt install gcc pkg-config", build_c, test_c),
 }
+
+
+WRITE_NOTHING = {"engine", "vscode"}
 
 
 def missing(name: str, install: str) -> None:
@@ -389,7 +418,7 @@ def main() -> int:
                 package.build(out, room)
             else:
                 package.test(out, room)
-                if name != "engine":
+                if name not in WRITE_NOTHING:
                     checked(room)
         files = ", ".join(sorted(path.name for path in out.rglob("*") if path.is_file()))
         print(f"{options.what:5} {name:7} {time.monotonic() - began:5.1f} s  {files}", flush=True)

@@ -63,6 +63,10 @@ def navigation(root: Path) -> dict[str, str]:
     return {"mkdocs.yml": _NAVIGATION.sub(filled, configuration)}
 
 
+_NO_IMPLEMENTATIONS = {"engine", "vscode"}
+"""Rust's implementation as a module of Python, and TypeScript's in an editor, are not others."""
+
+
 def _sources(root: Path) -> dict[str, str]:
     """Return where each page of the site is written, by its path below ``docs/``."""
     specification = {f"spec/{page}": f"spec/{page}" for page in _pages(root / "spec")}
@@ -74,8 +78,11 @@ def _sources(root: Path) -> dict[str, str]:
 
 
 def _languages(root: Path) -> list[str]:
-    # The engine is not an implementation of its own: it is Rust's, as a module of Python.
-    return sorted(path.parent.name for path in (root / "reference").glob("*/README.md") if path.parent.name != "engine")
+    return sorted(
+        path.parent.name
+        for path in (root / "reference").glob("*/README.md")
+        if path.parent.name not in _NO_IMPLEMENTATIONS
+    )
 
 
 def _implementations(root: Path, by_hand: str) -> list[str]:

@@ -50,6 +50,12 @@ PLACES: dict[str, dict[str, str]] = {
         r'^    "url": "git\+(.*)\.git",$': "repository",
         r'^    "url": "(http.*)"$': "issues",
     },
+    "reference/vscode/package.json": {
+        r'^  "version": "(.*)",$': "version",
+        r'^  "homepage": "(.*)",$': "site",
+        r'^    "url": "git\+(.*)\.git",$': "repository",
+        r'^    "url": "(http.*)"$': "issues",
+    },
     "reference/typescript/README.md": {r' from "([^":/]+)";': "npm", r' from "([^":]+)/node";': "npm"},
     "reference/ruby/toyspec.gemspec": {
         r'^  spec\.name = "(.*)"$': "gem",
