@@ -120,6 +120,18 @@ def test_short_stream_waits_until_it_has_grown(store: Store, run: Path) -> None:
     assert stream(1301) == store.get(LOG)
 
 
+def test_empty_stream_is_sent_when_it_has_records(store: Store, run: Path) -> None:
+    """One that was cut to nothing is brought there as such; the next records follow, and no pass lasts for ever."""
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
+    put(run, b"")
+    sync(run)
+    store.put(LOG, b"")
+    syncing.once("all")
+    put(run, stream(500, end=""))
+    assert ["sent", "same"] == [outcome(syncing.once("due")) for _ in range(2)]
+    assert stream(500, end="") == store.get(LOG)
+
+
 @pytest.mark.parametrize(
     ("seconds", "max_delay", "most"),
     [(30.0, None, 1.4), (120.0, None, 1.6), (720.0, None, 2.6), (120.0, 12.0, 6.0), (120.0, 2.0, 29.0)],

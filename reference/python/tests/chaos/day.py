@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from chaos.accounting import LOG, Cut, account, cut_of, followed
 from chaos.bucket import Bucket
-from chaos.players import COMMAND, Player, stopped
+from chaos.players import COMMAND, Player, left_alone, stopped
 from chaos.programs import AT_START
 from chaos.states import States
 from loopback_store import BUCKET, s3
@@ -114,6 +114,7 @@ class Day:
             self._bucket.stop()
         for player in self._players:
             self._note(player.crash())
+        self._wrong += [f"{words} goes on after the end" for words in left_alone(str(self._plan.notes), _READY_SECONDS)]
         self._wrong += self._bucket.wrong
         return DayReport(self._count(), self._wrong)
 

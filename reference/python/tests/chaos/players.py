@@ -136,3 +136,28 @@ def stopped(process_id: int, seconds: float = 10.0) -> bool:
                 return state == "T"
         time.sleep(0.005)
     return False
+
+
+def left_alone(mark: str, seconds: float) -> list[str]:
+    """Return the command lines of the processes with *mark* in their environment that go on, and end them.
+
+    They are what ended processes have started, such as the one that sends a run; they have *seconds* to end.
+    """
+    deadline = time.monotonic() + seconds
+    while (found := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    for process_id in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGKILL)
+    return [*found.values()]
+
+
+def _marked(mark: str) -> dict[int, str]:
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (path / "cmdline").read_bytes()
+            # One that has ended, and is not waited for, has no words.
+            if words and int(path.name) != os.getpid() and mark.encode() in (path / "environ").read_bytes():
+                found[int(path.name)] = words.replace(b"\0", b" ").decode(errors="replace").strip()
+    return found

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from chaos.accounting import LOG, Cut, account, cut_of, followed
 from chaos.bucket import Bucket
+from chaos.players import left_alone
 from chaos.states import ACKNOWLEDGED, REFUSED, TRIED, States
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -108,6 +110,18 @@ def test_bucket_looks_at_versions() -> None:
     assert ["half a line", "lost a version", "lost a version"] == [
         re.sub(r".*(half a line|lost a version).*", r"\1", wrong) for wrong in bucket.wrong
     ]
+
+
+def test_process_that_goes_on_is_named(tmp_path: Path) -> None:
+    """One that does not end in time is named and ended; this one, and those of others, are left alone."""
+    words = [sys.executable, "-c", "print(flush=True); input()"]
+    environment = {**os.environ, "MARK": str(tmp_path)}
+    with subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline(), "it has begun: before, the system knows neither words nor environment"
+        assert [" ".join(words)] == left_alone(str(tmp_path), 0.1)
+        assert -signal.SIGKILL == process.wait(30)
+    assert [] == left_alone(str(tmp_path), 0.0)
 
 
 @pytest.mark.parametrize(("forget", "status"), [(0, 0), (50, 1)])

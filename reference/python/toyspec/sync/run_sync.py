@@ -305,11 +305,11 @@ def _goes_on(opened: LocalFile, known: _Known) -> bool:
 def _next_size(size: int) -> int:
     """Return the least size above *size* at which a stream is sent whole again."""
     found = _EXTENDED_BYTES
-    while found > size:
+    while found // 4 > size:
         found //= 4
     while found <= size:
         found *= 4
-    return max(found, size + 1)
+    return found
 
 
 def _signature(path: str) -> Signature | None:
