@@ -148,8 +148,10 @@ def _clock_can_tell(t: float, clock: CaseClock) -> bool:
 def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspec.RunWriter) -> bool:
     """Return whether *method* takes every member of *record*, and writes the others unchanged."""
     parameters = inspect.signature(method).parameters
-    known = set(parameters) | {"kind", "t"}
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    known = {name for name, parameter in parameters.items() if parameter.kind is not parameter.VAR_KEYWORD}
+    known |= {"kind", "t"}
+    # A step keeps what it does not know in its extra.
+    if kind != "step" and any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         known |= record.keys()
     if kind == "run_start":
         known |= {"schema", "run_id"}

@@ -66,13 +66,30 @@ def test_run_directory_that_is_made_while_it_is_looked_for(tmp_path: Path, monke
 
 
 def test_following_stops_after_the_last_event(stream: Path) -> None:
-    """A complete run is read to its run_end and no further."""
+    """A complete run is read once, to its last record, also where one is behind its end."""
     stream.write_bytes(START + END + step(7))
     items = list(follow(stream, sleep=lambda _: pytest.fail("looked again")))
-    assert ["run_start", "run_end", "[ended]"] == seen(items)
-    last = items[-1]
-    assert isinstance(last, TailEvent)
-    assert (3, len(START + END)) == (last.line, last.offset)
+    assert ["run_start", "run_end", "[ended]", 7] == seen(items)
+    ended = items[2]
+    assert isinstance(ended, TailEvent)
+    assert (3, len(START + END)) == (ended.line, ended.offset)
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_run_that_has_gone_on_is_read_to_its_last_end(stream: Path, is_complete: bool) -> None:
+    """What follows an earlier end is given, and its own end is waited for."""
+    resumed = b'{"kind":"run_resume","t":3.0,"from_step":7}\n' + step(8)
+    stream.write_bytes(START + step(7) + END + resumed + (END if is_complete else b""))
+    looks = []
+
+    def look(_: float) -> None:
+        looks.append(1)
+        with stream.open("ab") as file:
+            file.write(END)
+
+    first = ["run_start", 7, "run_end", "[ended]", "run_resume", 8, "run_end", "[ended]"]
+    assert first == seen(list(follow(stream, sleep=look)))
+    assert is_complete == (not looks)
 
 
 def test_following_forever_goes_on_after_the_last_event(stream: Path) -> None:

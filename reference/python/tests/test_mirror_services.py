@@ -62,19 +62,25 @@ def test_tensorboard_file_has_each_row_once_wherever_it_was_cut(tmp_path: Path) 
     assert expected == event_file(into).read_bytes()
 
 
-def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path) -> None:
-    """A session begins after the step of the checkpoint, as purge_step writes it."""
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path, has_ended: bool) -> None:
+    """A session begins after the step of the checkpoint, as purge_step writes it, also where the run had ended."""
     run = tmp_path / "a"
     with toyspec.start_run(tmp_path, run_id="a") as first:
         for _ in range(3):
             first.step(loss=1.0)
-        first.abandon()
+        if not has_ended:
+            first.abandon()
+    if has_ended:
+        assert "ended" == mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
     with toyspec.start_run(tmp_path, run_id="a", exist="resume", from_step=1) as second:
         second.step(loss=0.5)
     mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
     (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
     resumed = [record["from_step"] for record in toyspec.read(made.target) if record.kind == "run_resume"]
     assert [1] == resumed
+    values = [record["values"] for record in toyspec.read(made.target) if record.kind == "scalars"]
+    assert [{"loss": loss} for loss in (1.0, 1.0, 1.0, 0.5)] == values
 
 
 def test_tensorboard_shows_another_run_of_the_same_name_beside_the_first(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class ExportedRun:
         self.start: dict[str, Any] = {}
         """The first run_start; empty where there is none."""
         self.end: dict[str, Any] | None = None
-        """The last run_end; None where there is none."""
+        """The last run_end; None where there is none, and where the run has gone on after it."""
         self.size = stream_size(self.stream)
         with read(self.stream, mode="salvage") as reading:
             for record in reading:
@@ -76,6 +76,8 @@ class ExportedRun:
                     self.start = record.value
                 elif record.kind == "run_end":
                     self.end = record.value
+                elif record.kind == "run_resume":
+                    self.end = None
             profile = reading.report.profile
         if profile != "toy/v1":
             fact = "not a toy/v1 run" if profile is None else f"a {profile} run"

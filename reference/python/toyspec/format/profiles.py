@@ -90,3 +90,9 @@ def closing_kind(profile: Profile | None) -> str | None:
     # A catalog has runs of users' profiles that are not loaded.
     last: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("last")
     return last
+
+
+def reopening_kind(profile: Profile | None) -> str | None:
+    """Return the kind of the record with which a stream goes on after its end; None if there is none."""
+    kind: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("reopened_by", {}).get("kind")
+    return kind

@@ -42,11 +42,6 @@ class Delivery:
         self._is_open = False
         self._in_doubt = 0
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the service has all of a run that has ended."""
-        return self._state.progress.ended
-
     def note_cut(self, line: int) -> None:
         """Keep that a window ended after *line* because nothing came."""
         self._state.progress.passes[-1].cuts.append(line)
@@ -90,6 +85,7 @@ class Delivery:
         progress = self._state.progress
         progress.place = self._destination.send(missing)
         progress.rows = batch[-1].number + 1
+        progress.ended = False
         self._state.save()
         self._in_doubt = 0
         del self._waiting[: len(batch)]

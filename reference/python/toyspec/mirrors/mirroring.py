@@ -86,6 +86,8 @@ class _Mirroring:
         self._destination: Destination = destination(mirror)
         self._delivery: Delivery | None = None
         self._selection: Selection | None = None
+        self._end: tuple[str, float] | None = None
+        """The reason and time of the run's end, until it goes on."""
         self._line = 0
         self._last_record = timing.clock()
         self._is_caught_up = False
@@ -104,10 +106,12 @@ class _Mirroring:
                     elif item.kind in _REPLACED:
                         outcome = "replaced"
                         break
-                    elif item.kind == "ended":
-                        outcome = "ended"
             if self._delivery is not None:
                 self._delivery.flush()
+                if self._end is not None and outcome != "replaced":
+                    outcome = "ended"
+                    if not self._is_mute:
+                        self._delivery.finish(*self._end)
         finally:
             if self._delivery is not None:
                 self._delivery.close()
@@ -120,7 +124,11 @@ class _Mirroring:
         self._line, self._last_record = record.line, self._timing.clock()
         assert self._selection is not None
         assert self._delivery is not None
-        if self._is_mute or self._delivery.has_ended:
+        if record.kind == "run_end":
+            self._end = (str(record.get("reason") or "completed"), _seconds(record))
+        elif record.kind == "run_resume":
+            self._end = None
+        if self._is_mute:
             return
         was_spent = self._selection.is_spent
         self._delivery.offer(self._selection.take(record, self._attempts.phase_of(record)))
@@ -129,7 +137,6 @@ class _Mirroring:
             say(f"{self._mirror.to}: the budget of run {run_id} is used up; only its last values are still sent")
         if record.kind == "run_end":
             self._delivery.offer(self._selection.finish())
-            self._delivery.finish(str(record.get("reason") or "completed"), _seconds(record))
 
     def _begin(self, record: Record) -> None:
         """Open the state of the run that begins with *record*, and offer what the service lacks of earlier passes."""
@@ -178,7 +185,7 @@ class _Mirroring:
     def _between_polls(self, seconds: float) -> None:
         """Send what waits; called when all that is in the stream was read."""
         is_over = self._over.is_set()
-        if self._delivery is not None and self._selection is not None and not self._delivery.has_ended:
+        if self._delivery is not None and self._selection is not None:
             if self._selection.is_open and (is_over or self._timing.clock() - self._last_record >= _IDLE_SECONDS):
                 self._delivery.note_cut(self._line)
                 self._delivery.offer(self._selection.cut())

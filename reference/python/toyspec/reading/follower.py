@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.profiles import closing_kind
+from toyspec.format.profiles import closing_kind, reopening_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import public
 from toyspec.read_reports import Gap
@@ -142,9 +142,10 @@ def follow(  # noqa: PLR0913
     it is committed. Damage is an event, not an exception; a follower never repairs. The log of another program is
     recognized and read by its *dialect*, as by ``read``.
 
-    Following ends after the run's last event (*until* ``"run_end"``), after *idle_seconds* without a change by
-    *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*, by default 0.25 and
-    for an address 2; a file watcher may end the sleep early. An idle poll costs one ``stat`` call, or one request.
+    Following ends when all was read of a run that has ended (*until* ``"run_end"``), after *idle_seconds* without a
+    change by *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*, by default
+    0.25 and for an address 2; a file watcher may end the sleep early. An idle poll costs one ``stat`` call, or one
+    request.
 
     Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
     After a file was opened, such errors are waited out; see ``Follower.trouble``.
@@ -222,6 +223,7 @@ class _Tail:
 
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)
+        self._has_ended = False
         self._skipped: SkippedBytes | None = None
 
     def _feed_of(self, path: str) -> FollowedFeed:
@@ -277,6 +279,8 @@ class _Tail:
                 yield from self._records(change) if isinstance(change, bytes) else self._changed(change)
                 if self._finished:
                     return
+        # All that is there was read: a run may go on after its end.
+        self._finished = self._finished or (self._has_ended and self._until == "run_end")
 
     def _records(self, data: bytes) -> Items:
         for item in self._feed.feed(data):
@@ -309,6 +313,10 @@ class _Tail:
             yield TailEvent("gap", path, line, item.offset, item.length, item.reason, item.message)
             return
         yield item
-        if item.kind is not None and item.kind == closing_kind(item.profile):
+        if item.kind is None:
+            return
+        if item.kind == closing_kind(item.profile):
+            self._has_ended = True
             yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
-            self._finished = self._until == "run_end"
+        elif item.kind == reopening_kind(item.profile):
+            self._has_ended = False
