@@ -208,3 +208,40 @@ def test_settings_without_the_package_name_the_extra(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ImportError, match=r"reading params.yaml needs .*toyspec\[dvclive\]"):
         parsed("a: 1\n")
+
+
+def test_artifacts_of_mlflow_on_a_server_are_named(tmp_path: Path) -> None:
+    """Nothing of a store elsewhere is read, and the report has its address."""
+    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
+    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
+        database.execute("UPDATE runs SET artifact_uri = 's3://bucket/0/abc/artifacts'")
+    database.close()
+    first = imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs[0]
+    assert any("artifacts at s3://bucket/0/abc/artifacts were not looked for" in note for note in first.notes)
+
+
+def test_spans_and_artifacts_of_another_project_of_trackio_are_counted(tmp_path: Path) -> None:
+    """A span has no place; an artifact of another project is named as others are."""
+    columns = "run_id, timestamp, step"
+    with sqlite3.connect(tmp_path / "demo.db") as database:
+        database.execute(f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, {columns}, run_name, metrics)")
+        database.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, run_id, run_name, config, created_at)")
+        database.execute("CREATE TABLE project_metadata (key, value)")
+        database.execute(f"CREATE TABLE traces (id, {columns}, key, messages, metadata, spans)")
+        database.execute(
+            "CREATE TABLE external_run_artifact_links (id INTEGER PRIMARY KEY, run_id, source_artifact, "
+            "source_version, source_type, direction, source_size_bytes, created_at)"
+        )
+        at = ("r", "2026-05-31T09:30:00+00:00", 1)
+        database.execute("INSERT INTO metrics VALUES (1, ?, ?, ?, 'a', '{\"loss\": 2.5}')", at)
+        messages = '[{"role": "user", "content": "Hello"}]'
+        spans = '[{"name": "call"}, {"name": "answer"}]'
+        database.execute("INSERT INTO traces VALUES ('t', ?, ?, ?, 'chat', ?, '{}', ?)", (*at, messages, spans))
+        link = ("r", "weights", 3, "model", "input", 12, at[1])
+        database.execute("INSERT INTO external_run_artifact_links VALUES (1, ?, ?, ?, ?, ?, ?, ?)", link)
+    database.close()
+    (run,) = imported(tmp_path / "demo.db", tmp_path / "runs", "trackio").runs
+    assert 2 == losses(run)["no-place"]
+    made = records(run.target)
+    assert ["trackio-artifact:weights:v3"] == [each["uri"] for each in made if each["kind"] == "reference"]
+    assert ["sample"] == [each["kind"] for each in made if "messages" in each]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED
 from toyspec.convert.mlflow_import import MlflowImport
-from toyspec.convert.mlflow_others import artifacts_in, local_directory
+from toyspec.convert.mlflow_others import artifacts_in, local_directory, note_elsewhere
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def _others(directory: str, known: dict[str, str], ledger: Ledger, t: float) -> 
     artifacts = local_directory(known.get("artifact_uri"))
     # A store that was copied has its artifacts beside the metrics, whatever the address says.
     own = os.path.join(directory, "artifacts")
+    if artifacts is None and not os.path.isdir(own):
+        note_elsewhere(known.get("artifact_uri"), ledger)
     if artifacts is None or not os.path.isdir(artifacts):
         artifacts = own
     for other in (os.path.join(directory, name) for name in _OTHERS):

@@ -13,6 +13,7 @@ from toyspec.convert.databases import DATABASE_ERRORS, opened, tables_of
 from toyspec.convert.incoming_files import IncomingArtifact, IncomingMedia
 from toyspec.convert.losses import DAMAGED, NO_PLACE
 from toyspec.convert.sources import files_below
+from toyspec.places.addresses import public
 from toyspec.writing.media import File
 
 if TYPE_CHECKING:
@@ -55,9 +56,17 @@ def others_of(path: str, run_id: str, t: float, ledger: Ledger) -> Iterator[dict
         return
     for address in addresses:
         directory = local_directory(address)
-        if directory is not None:
+        if directory is None:
+            note_elsewhere(address, ledger)
+        else:
             home = os.path.dirname(os.path.realpath(path))
             yield from artifacts_in(directory, t, ledger, is_own=_is_below(os.path.realpath(directory), home))
+
+
+def note_elsewhere(address: object, ledger: Ledger) -> None:
+    """Note that artifacts at *address*, which is not a directory of this machine, were not looked for."""
+    if address:
+        ledger.note(f"artifacts at {public(str(address))} were not looked for: bring them to this machine to keep them")
 
 
 def _is_below(path: str, home: str) -> bool:

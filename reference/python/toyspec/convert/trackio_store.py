@@ -95,6 +95,14 @@ _ARTIFACTS = (
     "FROM run_artifact_links links JOIN artifact_versions versions ON links.artifact_version_id = versions.id "
     "JOIN artifacts ON versions.artifact_id = artifacts.id WHERE links.run_id = ? ORDER BY links.id"
 )
+# Of a project elsewhere, with the same facts.
+_EXTERNAL_ARTIFACTS = (
+    "SELECT 'artifact', created_at, NULL, "
+    "json_array(source_artifact, source_version, source_type, direction, source_size_bytes) "
+    "FROM external_run_artifact_links WHERE run_id = ? ORDER BY id"
+)
+# Older databases have no such column.
+_SPANS = "SELECT 'spans', timestamp, step, CAST(spans AS TEXT) FROM traces WHERE run_id = ? ORDER BY timestamp, id"
 _CONFIG_FRAMING = frozenset(["_Username", "_Created"])
 _FRAGMENT = b'"log_id"'
 # Images, tables and the like are objects with this key.
@@ -188,8 +196,20 @@ def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, An
         # Alerts and traces are among the rows, by their times.
         queries = [_queried(database, query, run_id, ledger) for table, query in _QUERIES.items() if table in tables]
         yield from merge(*queries, key=lambda row: str(row[1]))
+        if "spans" in _columns(database, "traces"):
+            yield from _queried(database, _SPANS, run_id, ledger)
         if "run_artifact_links" in tables:
             yield from _queried(database, _ARTIFACTS, run_id, ledger)
+        if "external_run_artifact_links" in tables:
+            yield from _queried(database, _EXTERNAL_ARTIFACTS, run_id, ledger)
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    try:
+        return {str(name) for (name,) in database.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+    except DATABASE_ERRORS:
+        # The rows say what is wrong.
+        return set()
 
 
 def _queried(
@@ -354,7 +374,7 @@ class _Import:
         if kind == "config":
             self._configure_again(content)
             return
-        if kind in _MAKERS:
+        if kind in _OTHERS:
             yield from self._other(kind, time, step, values)
             return
         if kind not in ("metric", "system_metric") or not isinstance(values, dict):
@@ -392,8 +412,13 @@ class _Import:
         return at
 
     def _other(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
-        """Yield an alert, a trace or an artifact."""
+        """Yield an alert, a trace or an artifact; spans of a trace have no place."""
         place = f"{kind} at step {step}"
+        if kind == "spans":
+            for span in content if isinstance(content, list) else []:
+                self._ledger.items += 1
+                self._ledger.drop(NO_PLACE, place, span)
+            return
         self._ledger.items += 1
         made = _MAKERS[kind](content, place, self._ledger) if isinstance(content, list) else None
         if made is None:
@@ -422,6 +447,7 @@ class _Import:
 
 
 _MAKERS = {"alert": alert_of, "trace": sample_of, "artifact": reference_of}
+_OTHERS = frozenset([*_MAKERS, "spans"])
 
 
 def _decoded(content: Any) -> Any:
