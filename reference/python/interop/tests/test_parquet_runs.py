@@ -19,6 +19,8 @@ from toyspec.errors import SourceError
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytest.importorskip("pyarrow", reason="what reads Parquet is not installed")
+
 NEPTUNE, HISTORY = SAMPLES / "neptune", SAMPLES / "wandb-history"
 
 

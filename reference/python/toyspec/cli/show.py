@@ -155,7 +155,7 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
     _print_head(summary, terminal, options.run)
     named = {name: shortened(name, _NAME_CHARS) for name in known if name in summary.series}
     for name, title in named.items():
-        extremes = ", ".join(_extremes(summary.series[name], _better(summary, name)))
+        extremes = ", ".join(_extremes(summary.series[name], _better(summary, name), summary.last_step))
         terminal.line(f"  {terminal.styled(padded(title, max(map(width, named.values()))), 'dim')}  {extremes}")
     scale: Scale = "log" if options.log else "linear"
     print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
@@ -216,6 +216,8 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     if run.last_step is not None:
         count = run.loss.count if run.loss is not None else 0
         yield "steps", f"{run.first_step} to {run.last_step}" + (f", {count} with a loss" if count else "")
+    elif any(curve.count > 1 for curve in run.series.values()):
+        yield "steps", "none: values are in the order of their lines"
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
@@ -297,7 +299,7 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         curve = told[name]
         is_plain = _is_constant(curve) and not curve.not_finite
         line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
-        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name)))
+        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name), run.last_step))
         if curve.count > 1 and line:
             yield "", line
     more = len(told) - _MAX_LISTED
@@ -327,10 +329,14 @@ def _better(run: RunSummary, name: str) -> Better:
     return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
 
 
-def _extremes(curve: Curve, better: Better) -> Iterator[str]:
+def _extremes(curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
+    def at(step: float) -> str:
+        # A log without steps, such as one of epochs: its values are in their order.
+        return "" if last_step is None else f" at step {step}"
+
     if curve.count == 1 and curve.first is not None:
         step, value = curve.first
-        yield f"{'not finite' if value is None else figure(value)} at step {step}, the only value"
+        yield f"{'not finite' if value is None else figure(value)}{at(step)}, the only value"
         return
     if _is_constant(curve) and curve.lowest is not None:
         yield f"always {figure(curve.lowest[1])}"
@@ -344,7 +350,7 @@ def _extremes(curve: Curve, better: Better) -> Iterator[str]:
         yield f"all from {figure(curve.lowest[1])} to {figure(curve.highest[1])}"
     best = curve.highest if better == "highest" else curve.lowest
     if better != "unknown" and best:
-        yield f"{better} {figure(best[1])} at step {best[0]}"
+        yield f"{better} {figure(best[1])}{at(best[0])}"
     if curve.not_finite:
         yield f"{curve.not_finite} not finite"
 
