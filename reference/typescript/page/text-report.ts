@@ -1,6 +1,6 @@
 /** Findings as `toyspec check -v` prints them into a file: a finding a line, its place in the line, what to do. */
 
-import { LIMITS } from "../src/tables.js";
+import { LIMITS, PROFILES } from "../src/tables.js";
 import type { FileReport, Finding } from "../src/checker.js";
 import { printable, printableBytes } from "../src/escaping.js";
 import type { Excerpt } from "../src/places.js";
@@ -10,6 +10,9 @@ const COLUMNS = 120;
 const INDENT = "    ";
 const EXCERPT_BYTES = LIMITS.excerpt_bytes;
 const EXCERPT_BEFORE = 60;
+const STATES: readonly string[] = ["complete", "no end mark", "torn", "damaged"];
+/** Of the streams of one run, the last counts: one without an end mark says nothing where another has an end. */
+const RANKED: readonly string[] = ["no end mark", "complete", "torn", "damaged"];
 const WITHOUT = "without a stream";
 
 /** Returns the report as text, its last line the summary. */
@@ -52,8 +55,13 @@ export function shownPath(path: string): string {
   return printable(path);
 }
 
+/** Returns the state of a stream for people: a whole one is complete only where its format says that the run ended. */
+export function stateText({ state, profile }: FileReport): string | null {
+  return state === "complete" && profile !== null && PROFILES[profile].complete?.last === undefined ? "no end mark" : state;
+}
+
 function runs(reports: readonly FileReport[]): string {
-  const counts = new Map<string, number>(["complete", "torn", "damaged", WITHOUT].map((state) => [state, 0]));
+  const counts = new Map<string, number>([...STATES, WITHOUT].map((state) => [state, 0]));
   for (const state of runStates(reports)) counts.set(state, counts.get(state)! + 1);
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const named = [...counts].filter(([, count]) => count > 0).map(([state, count]) => (total === 1 ? state : `${count} ${state}`));
@@ -63,14 +71,15 @@ function runs(reports: readonly FileReport[]): string {
 /** Returns the state of each run: the worse of both where one has two streams, which come one after the other. */
 function runStates(reports: readonly FileReport[]): string[] {
   const states: string[] = [];
-  const order: readonly string[] = ["complete", "torn", "damaged"];
   let last: string | undefined;
-  for (const { path, state, profile } of reports) {
+  for (const report of reports) {
+    const { path, profile } = report;
+    const state = stateText(report);
     if (profile === null && state !== null) continue;
     const run = path.replace(/(^|\/)(events|metrics)\.jsonl(\.gz)?$/, "");
     if (state !== null && run === last) {
       const before = states.pop()!;
-      states.push(order.indexOf(before) > order.indexOf(state) ? before : state);
+      states.push(RANKED.indexOf(before) > RANKED.indexOf(state) ? before : state);
     } else states.push(state ?? WITHOUT);
     if (state !== null) last = run;
   }

@@ -8,7 +8,7 @@ import { grouped, size } from "./figures.js";
 import { findingsView } from "./findings-view.js";
 import type { Verdict } from "./verdicts.js";
 import { summarize } from "./report.js";
-import { counted, shownPath } from "./text-report.js";
+import { counted, shownPath, stateText } from "./text-report.js";
 
 /** Returns the details of a stream. */
 export function verdictView(verdict: Verdict): HTMLElement {
@@ -30,7 +30,7 @@ export function verdictView(verdict: Verdict): HTMLElement {
 export function stateChip({ report }: Verdict): HTMLElement {
   // The state of a file of another format says nothing that helps.
   if (report.profile === null && report.state !== null) return html("span", { class: "tc-state tc-state-foreign" }, "not a log");
-  return html("span", { class: `tc-state tc-state-${report.state ?? "missing"}` }, report.state ?? "no stream");
+  return html("span", { class: `tc-state tc-state-${report.state ?? "missing"}` }, stateText(report) ?? "no stream");
 }
 
 /** Returns how many findings a stream has, in words. */

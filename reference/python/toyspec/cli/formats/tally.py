@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from toyspec.checker import Summary
     from toyspec.findings import FileReport
 
-# From best to worst.
 _STATES = ("complete", "no end mark", "not ended", "torn", "damaged")
+# Of the streams of one run, the last counts: one without an end mark says nothing where another has an end.
+_RANKED = ("no end mark", "complete", "not ended", "torn", "damaged")
 
 
 def counted(number: int, noun: str) -> str:
@@ -44,7 +45,7 @@ class Tally:
         state = report.state_text
         if self._run is not None and self._run[0] == run:
             self._states[self._run[1]] -= 1
-            state = max(state, self._run[1], key=_STATES.index)
+            state = max(state, self._run[1], key=_RANKED.index)
         self._states[state] += 1
         self._run = run, state
 
