@@ -19,7 +19,10 @@ export class FilterField {
     this.element = html("div", { class: "filter" }, this.field, this.error);
     this.field.addEventListener("input", () => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => store.update({ filter: this.field.value }, { isSmall: true }), PAUSE_MS);
+      this.timer = setTimeout(() => {
+        this.timer = undefined;
+        store.update({ filter: this.field.value }, { isSmall: true });
+      }, PAUSE_MS);
     });
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.field.blur();
@@ -33,7 +36,8 @@ export class FilterField {
 
   update(): void {
     const { state, filterError } = this.store;
-    if (document.activeElement !== this.field) this.field.value = state.filter;
+    // What was typed stays until it is searched for, even if the field has lost the focus.
+    if (document.activeElement !== this.field && this.timer === undefined) this.field.value = state.filter;
     this.error.textContent = filterError ? `At character ${filterError.at + 1}: ${filterError.message}` : "";
     this.field.setAttribute("aria-invalid", filterError ? "true" : "false");
   }
