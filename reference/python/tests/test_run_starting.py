@@ -13,14 +13,22 @@ from typing import Any
 
 import pytest
 
+from toyspec.answers.digested_run import DigestedRun
 from toyspec.checker.checking import check
+from toyspec.convert.exported_runs import ExportedRun
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.toy_v1 import Git, Model
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.listing import list_runs
+from toyspec.runs.run_log import RunLog
 from toyspec.runs.summarizing import summarize_run
 from toyspec.testing import ManualClock
+from toyspec.view.details import detail_of
+from toyspec.view.identities import identity_at
+from toyspec.view.scanning import ScanWork, quick_row
 from toyspec.writing import environment
 from toyspec.writing.environment import git_revision, this_host
 from toyspec.writing.processes import TrainingProcess
@@ -537,3 +545,25 @@ def test_settings_of_a_resumption_are_those_of_the_run(tmp_path: Path) -> None:
             run.step(loss=1.0)
     assert {"lr": 0.2, "seed": 1} == summarize_run(run.directory).start["config"]
     assert {"lr": 0.2, "seed": 1} == summarize_ends(run.events_path).start["config"]
+
+
+@pytest.mark.parametrize("engine", ["", "python"])
+def test_end_counts_until_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    """A run that has gone on after its end has neither reason nor a loss that the end says; every view agrees."""
+    if engine:
+        monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    for loss in (1.0, 0.5):
+        run = start_run(tmp_path, run_id="a", exist="resume")
+        run.step(loss=loss)
+        (run.close if loss == 1.0 else run.abandon)()
+    for found in (summarize_run(run.directory), summarize_ends(run.events_path), list_runs(tmp_path)[0]):
+        facts = found.facts
+        assert ("torn", "no", None, 0.5) == (facts.state, facts.ended, facts.reason, facts.final_loss)
+    log = RunLog.open(run.directory)
+    assert (None, 0.5) == (log.run_end, log.final_loss)
+    assert ExportedRun(str(run.directory)).end is None
+    digested = DigestedRun(run.events_path, None, None)
+    digested.read(DialectChoice())
+    assert digested.end_line is None
+    row = quick_row(ScanWork(run.events_path, "a", identity_at(run.events_path)), DialectChoice())
+    assert detail_of(run.events_path, row, DialectChoice(), None)["end"] is None

@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 
 from toyspec.escaping import printable, shortened
-from toyspec.generated.streams import STREAMS
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -57,10 +56,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 Ended = Literal["yes", "no", "unknown"]
 """Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
-
-
-# A profile in which no record says that the run ended.
-_WITHOUT_END = frozenset(name for name, stream in STREAMS.items() if not stream.get("complete", {}).get("last"))
 
 
 def state_text(state: str, ended: Ended) -> str:
@@ -127,16 +122,6 @@ class FileReport(msgspec.Struct, kw_only=True):
     """Number of further findings for each rule that are counted, not listed."""
     dialect: DialectUse | None = None
     """How the log of another program was read; None for a stream of a profile, and for an unknown format."""
-
-    @property
-    def state_text(self) -> str:
-        """The state for people, with what is known of the end; empty without a stream."""
-        if self.state is None:
-            return ""
-        dialect = self.dialect
-        if dialect is not None:
-            return state_text(self.state, dialect.ended)
-        return state_text(self.state, "unknown" if self.profile in _WITHOUT_END else "yes")
 
 
 class PathError(msgspec.Struct, frozen=True):

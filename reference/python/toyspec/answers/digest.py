@@ -17,6 +17,7 @@ from toyspec.escaping import printable, shortened
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.members import differing
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.summarizing import summarize_run
 
@@ -290,12 +291,12 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
 def _settings(read: list[DigestedRun], summaries: list[RunSummary]) -> Iterator[DigestItem]:
     """Yield the settings of a run alone, and of several runs those that differ."""
     each = [summary.facts.settings for summary in summaries]
+    told = differing(each) if len(each) > 1 else set(each[0])
     for at, (settings, run) in enumerate(zip(each, read, strict=True)):
         if run.start_line is None:
             continue
         for name, value in settings.items():
-            values = {repr(other.get(name, msgspec.UNSET)) for other in each}
-            if len(each) > 1 and len(values) == 1:
+            if name not in told:
                 continue
             text, cut = _text(value) if isinstance(value, str) else (None, 0)
             facts = {} if isinstance(value, str) else {"value": value}

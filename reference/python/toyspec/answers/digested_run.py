@@ -168,8 +168,7 @@ class DigestedRun:
         self.last_step = self._placing.last
         if record.start is not None and self.start_line is None:
             self.start_line = line
-        if record.end is not None:
-            self.end_line = line
+        self.end_line = None if record.goes_on else self.end_line if record.end is None else line
         if record.profile == "toy/v1" and record.kind in ("note", "run_resume"):
             self._keep(self.notes if record.kind == "note" else self.resumptions, record)
         for name, value in self._attempts.named_values(record).items():

@@ -14,7 +14,8 @@ from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.history import history
 from toyspec.runs.listing import list_runs
-from toyspec.runs.series import common_steps
+from toyspec.runs.members import differing
+from toyspec.runs.series import common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -68,15 +69,12 @@ class RunTools:
         """Compare the settings that differ, the results, and a metric at steps that all of the runs have."""
         summaries = [summarize_run(path, metric=metric, dialect=self._choice) for path in self._within(runs)]
         settings = [each.facts.settings for each in summaries]
-        names = dict.fromkeys(name for each in settings for name in each)
-        differ = {
-            name: [each.get(name) for each in settings]
-            for name in names
-            if len({repr(each.get(name)) for each in settings}) > 1
-        }
+        found = differing(settings)
+        names = dict.fromkeys(name for each in settings for name in each if name in found)
+        differ = {name: [each.get(name) for each in settings] for name in names}
         series = [each.asked for each in summaries]
         steps = common_steps(series)
-        chosen = _spread(steps, _within(points, _MOST_POINTS))
+        chosen = spread(steps, _within(points, _MOST_POINTS))
         shown = dict(list(differ.items())[:_MOST_ROWS])
         return _answer(
             {
@@ -170,12 +168,6 @@ def _plain(value: Any) -> Any:
 
 def _within(number: int, most: int) -> int:
     return max(1, min(number, most))
-
-
-def _spread(steps: list[int], number: int) -> list[int]:
-    if len(steps) <= number:
-        return steps
-    return [steps[at * (len(steps) - 1) // max(number - 1, 1)] for at in range(number)]
 
 
 def _thinned(values: list[tuple[Any, Any]], most: int) -> list[tuple[Any, Any]]:

@@ -23,9 +23,9 @@ from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
-from toyspec.runs.members import flat
+from toyspec.runs.members import differing, flat
 from toyspec.runs.metric_names import losses_first
-from toyspec.runs.series import Series, common_steps
+from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -122,10 +122,9 @@ def run(options: Namespace) -> int:
     if options.csv:
         _print_csv(runs, [*_settings(runs), *_results(runs, metric), *_points(metric, steps, series)])
         return exit_codes.OK
-    # A run without any settings does not make every setting of the others a difference.
-    silent = [not each.start for each in runs]
-    settings = [row for row in _settings(runs) if options.all or _differs(row, silent)]
-    points = list(_points(metric, _spread(steps, options.points), series))
+    differ = differing([dict(flat(each.start)) for each in runs])
+    settings = [row for row in _settings(runs) if options.all or row.name in differ]
+    points = list(_points(metric, spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
     rows = [*_results(runs, metric), *settings, *points]
     if _runs_are_rows(options.layout, runs, rows, terminal):
@@ -206,18 +205,6 @@ def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
 def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
     for step in steps:
         yield ComparedRow(metric, step, [each.value(step) for each in series])
-
-
-def _differs(row: ComparedRow, silent: list[bool]) -> bool:
-    # Types are compared too: 1, 1.0 and true are three different settings.
-    return len({repr(cell) for cell, is_silent in zip(row.cells, silent, strict=True) if not is_silent}) > 1
-
-
-def _spread(steps: list[int], number: int) -> list[int]:
-    """Return at most *number* of *steps*, evenly spread, the first and the last among them."""
-    if len(steps) <= number:
-        return steps
-    return [steps[index * (len(steps) - 1) // (number - 1)] for index in range(number)]
 
 
 def _names(runs: list[RunSummary]) -> list[str]:

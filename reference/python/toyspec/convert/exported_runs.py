@@ -74,10 +74,7 @@ class ExportedRun:
                 self._attempts.learn(record)
                 if record.kind == "run_start" and not self.start:
                     self.start = record.value
-                elif record.kind == "run_end":
-                    self.end = record.value
-                elif record.kind == "run_resume":
-                    self.end = None
+                self.end = record.end or (None if record.goes_on else self.end)
             profile = reading.report.profile
         if profile != "toy/v1":
             fact = "not a toy/v1 run" if profile is None else f"a {profile} run"

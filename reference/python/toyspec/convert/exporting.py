@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
 from toyspec.convert.export_slices import export_in_parallel
 from toyspec.convert.format_modules import exporter
+from toyspec.convert.formats import Relocating
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport
@@ -46,7 +47,8 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
     process all the same. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
     installed, OSError if *out* cannot be written, and WorkersError.
     """
-    known = exporter(format).FORMAT
+    module = exporter(format)
+    known = module.FORMAT
     target = os.fspath(out)
     place, name = os.path.split(os.path.abspath(target))
     partial = os.path.join(place, f"{_PARTIAL}{name}")
@@ -63,10 +65,8 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
             parts = export_in_parallel(jobs, options, workers, made)
         for part in parts:
             report.extend(part)
-        # What a format writes may name its own place.
-        relocate = getattr(exporter(format), "relocate", None)
-        if relocate is not None:
-            relocate(made, os.path.abspath(target))
+        if isinstance(module, Relocating):
+            module.relocate(made, os.path.abspath(target))
         _move_all(made, target)
     except OSError as error:
         if error.filename is None:

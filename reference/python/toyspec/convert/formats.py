@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,6 +77,15 @@ class Importer(Protocol):
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
+
+
+@runtime_checkable
+class Relocating(Protocol):
+    """What the module of a format defines whose files name the directory that they are in."""
+
+    def relocate(self, directory: str, target: str) -> None:
+        """Let the files in *directory* name *target*, to which they are moved next."""
+        ...
 
 
 class Exporter(Protocol):

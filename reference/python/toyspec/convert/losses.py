@@ -35,6 +35,7 @@ TIME_JUMPS = Cause("clock-jump", "changed", "the clock went back, or forward by 
 TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1970 to 9999; the one before is used")
 STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
+PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
 REPEATED = Cause("repeated-name", "dropped", "a later value in the same record has its name")
 SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NOT_FINITE, Cause
+from toyspec.convert.losses import NO_PLACE, NOT_FINITE, PART_DROPPED, Cause
 from toyspec.convert.munin_artifacts import SCHEME, write_artifact
 from toyspec.convert.shown_tables import rows_of
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
@@ -26,7 +26,6 @@ NULL_UNREAD = Cause(
 )
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a list, an empty object or null is written as JSON text")
-PART = Cause("part-dropped", "changed", "a part of it has no place")
 
 STATUSES = {"completed": "finished", "errored": "failed", "interrupted": "killed", "aborted": "killed"}
 """The status of munin for each reason of a run_end."""
@@ -112,7 +111,7 @@ class _Files:
             self._ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
         left = sorted(value.keys() & {"caption", "index"})
         if left:
-            self._ledger.changed(PART, item.place, ", ".join(left))
+            self._ledger.changed(PART_DROPPED, item.place, ", ".join(left))
         key, media_type = str(value.get("name")), str(value.get("media_type"))
         table = rows_of(path) if media_type == "text/csv" else None
         ending = ".json" if table else os.path.splitext(path)[1]
@@ -149,7 +148,7 @@ def _take(item: Item, manifest: dict[str, Any], ledger: Ledger) -> bool:
         manifest["parent_id"] = item.value.get("run_id")
         left = sorted(item.value.keys() - {"run_id"})
         if left:
-            ledger.changed(PART, item.place, ", ".join(left))
+            ledger.changed(PART_DROPPED, item.place, ", ".join(left))
     elif item.name in ("git", "host") and isinstance(item.value, dict):
         return _take_part(item, provenance, ledger)
     else:
@@ -181,7 +180,7 @@ def _take_part(item: Item, provenance: dict[str, Any], ledger: Ledger) -> bool:
     provenance |= kept
     if kept and len(kept) < len(item.value):
         left = {key: value for key, value in item.value.items() if key not in places}
-        ledger.changed(PART, item.place, left, "left out")
+        ledger.changed(PART_DROPPED, item.place, left, "left out")
     return bool(kept)
 
 
@@ -231,7 +230,7 @@ def _definition(item: Item, ledger: Ledger) -> dict[str, Any] | None:
         return None
     left = {key: said[key] for key in said.keys() - {"kind", "t", "phase", "name", "goal", "step_name"}}
     if left:
-        ledger.changed(PART, item.place, left, "left out")
+        ledger.changed(PART_DROPPED, item.place, left, "left out")
     event = {"type": "define_metric", "key": name, "summary": goal if goal in GOALS else "last"}
     return event | dict(_optional(("step_metric", said.get("step_name")), ("goal", GOALS.get(str(goal)))))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
-from toyspec.convert.losses import NOT_FINITE, STEP_UNUSABLE, SUPERSEDED, Cause
+from toyspec.convert.losses import NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, SUPERSEDED, Cause
 from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.munin_artifacts import SCHEME, artifact_of
-from toyspec.convert.munin_export import GOALS, PART, PROVENANCE_TOPIC, STATUSES
+from toyspec.convert.munin_export import GOALS, PROVENANCE_TOPIC, STATUSES
 from toyspec.convert.native_profiles import records
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.timeline import Timeline, is_wall
@@ -141,7 +141,7 @@ class MuninImport:
         made |= {} if found is None or found.size is None else {"size_bytes": found.size}
         made |= {} if found is None or found.digest is None else {"sha256": found.digest}
         if role != "input":
-            self._ledger.changed(PART, place, "its files are not in the root of munin")
+            self._ledger.changed(PART_DROPPED, place, "its files are not in the root of munin")
         self._ledger.done()
         yield made
 
@@ -197,7 +197,7 @@ class MuninImport:
         summary, goal = value.get("summary"), _GOALS.get(str(value.get("goal")))
         goal = goal or (summary if summary in ("min", "max") else None)
         if summary not in (None, "last", goal):
-            self._ledger.changed(PART, place, f"the summary {summary}")
+            self._ledger.changed(PART_DROPPED, place, f"the summary {summary}")
         made = {"kind": "define", "t": self._timeline.last, "name": value["key"], "goal": goal or "none"}
         step_name = value.get("step_metric")
         return made | ({"step_name": step_name} if isinstance(step_name, str) else {})

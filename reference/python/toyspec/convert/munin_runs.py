@@ -14,6 +14,7 @@ from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
+    PART_DROPPED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
@@ -21,7 +22,7 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
     Cause,
 )
-from toyspec.convert.munin_export import NULL_UNREAD, PART, SETTING_AS_TEXT, STATUSES, WITHOUT_STEP, write_run
+from toyspec.convert.munin_export import NULL_UNREAD, SETTING_AS_TEXT, STATUSES, WITHOUT_STEP, write_run
 from toyspec.convert.munin_import import PARAMETERS, MuninImport
 from toyspec.convert.sources import files_below, head_of, identity_of, size_of
 from toyspec.errors import SourceError
@@ -63,11 +64,12 @@ FORMAT = Format(
     version="toyspec itself; made after the sources of munin, July 2026",
     in_place="yes",
     import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, PART, SUPERSEDED, UNKNOWN,
+        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, PART_DROPPED, SUPERSEDED, UNKNOWN,
         *FILE_CAUSES, DAMAGED,
     ),
     export_causes=(
-        NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART, MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED,
+        NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE,
+        DAMAGED,
     ),
     notes=("munin lists runs by an index in its root; without an index, as in a new directory, it reads the folders.",),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.incoming_files import file_below
 from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, TIME_JUMPS, TIME_UNUSABLE, Cause
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
@@ -241,13 +242,8 @@ class _Import:
     def _downloaded(self, path: str) -> str | None:
         """Return the downloaded file of the relative *path*; None if it is not there, or would be elsewhere."""
         above = os.path.dirname(os.path.abspath(self._root))
-        for folder in (os.path.join(self._root, _FILES), os.path.join(above, _FILES)):
-            # A link in it may lead elsewhere: what is not inside of the export is not read.
-            inside = os.path.realpath(folder)
-            file = os.path.realpath(os.path.join(inside, path))
-            if file.startswith(inside + os.sep) and os.path.isfile(file):
-                return file
-        return None
+        found = (file_below(os.path.join(folder, _FILES), path) for folder in (self._root, above))
+        return next(filter(None, found), None)
 
 
 def _value(row: dict[str, Any]) -> Any:

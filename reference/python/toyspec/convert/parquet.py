@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -213,11 +213,22 @@ _TYPES = {
 def opened_table(path: str) -> Any:
     """Return the Parquet file at *path*; raise SourceError if it cannot be read, ImportError without pyarrow."""
     pq = _pyarrow()
-    done = subprocess.run([sys.executable, "-c", _TRIAL, path], capture_output=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
-        raise SourceError(path, f"not a readable Parquet file: {said}")
+    found = os.stat(path)
+    if fault := _fault(path, found.st_size, found.st_mtime_ns):
+        raise SourceError(path, f"not a readable Parquet file: {fault}")
     return pq.ParquetFile(path)
+
+
+@lru_cache(maxsize=1 << 12)
+def _fault(path: str, size: int, changed: int) -> str:
+    """Return what is wrong with the file at *path*, of *size*, *changed* then; empty if it can be read.
+
+    A run of several is read from the same files, which need one trial.
+    """
+    del size, changed
+    done = subprocess.run([sys.executable, "-c", _TRIAL, path], capture_output=True, check=False)
+    said = done.stderr.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
+    return "" if done.returncode == 0 else said or "its reader crashed"
 
 
 def has_columns(path: str, names: Iterable[str]) -> bool:

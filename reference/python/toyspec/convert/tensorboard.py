@@ -15,13 +15,14 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    PART_DROPPED,
     STEP_UNUSABLE,
     TIME_JUMPS,
     TIME_UNUSABLE,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
 from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
-from toyspec.convert.tensorboard_import import NOT_UTF8, PART_DROPPED, EventImport
+from toyspec.convert.tensorboard_import import NOT_UTF8, EventImport
 from toyspec.convert.tensorboard_writers import EventWriters, writers_of
 from toyspec.errors import SourceError
 

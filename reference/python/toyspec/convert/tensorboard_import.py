@@ -8,7 +8,7 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.incoming_files import IncomingMedia
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, Cause
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from toyspec.convert.tensorboard_writers import EventWriters
 
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
-PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
 
 _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100

@@ -15,9 +15,9 @@ import msgspec
 from toyspec.convert.exported_runs import bins_of, by_record, text_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
 from toyspec.convert.shown_tables import rows_of
-from toyspec.convert.trackio_media import HISTOGRAM, LEVELS, PART_DROPPED, TABLE, TRACE, TYPES
+from toyspec.convert.trackio_media import HISTOGRAM, LEVELS, TABLE, TRACE, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingMedia, file_below
-from toyspec.convert.losses import NO_PLACE, Cause
+from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of
 from toyspec.writing.media import File, Histogram
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.losses import Ledger
 
-PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
 TYPES = {"image": "trackio.image", "audio": "trackio.audio", "video": "trackio.video"}
 """The type of a file with media of each group."""
 TABLE, HISTOGRAM, MARKDOWN, TRACE = "trackio.table", "trackio.histogram", "trackio.markdown", "trackio.trace"

@@ -20,6 +20,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    PART_DROPPED,
     REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
@@ -31,7 +32,7 @@ from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
-from toyspec.convert.trackio_media import PART_DROPPED, TrackioMedia, alert_of, reference_of, sample_of
+from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened

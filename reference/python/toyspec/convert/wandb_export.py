@@ -13,10 +13,9 @@ from toyspec.convert import wandb_messages as messages
 from toyspec.convert.exported_runs import bins_of, text_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.wandb_leveldb import read_records
-from toyspec.convert.wandb_media import PART_DROPPED
 
 if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item

@@ -13,6 +13,7 @@ from toyspec.convert.losses import (
     NO_PLACE,
     NOT_FINITE,
     NULL,
+    PART_DROPPED,
     REPEATED,
     ROUNDED,
     STEP_UNUSABLE,
@@ -33,7 +34,6 @@ from toyspec.convert.wandb_export import (
 )
 from toyspec.convert.wandb_import import WandbImport
 from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC
-from toyspec.convert.wandb_media import PART_DROPPED
 from toyspec.convert.wandb_sessions import WandbFiles, is_directory
 from toyspec.errors import SourceError
 

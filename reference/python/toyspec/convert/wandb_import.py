@@ -7,14 +7,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
-from toyspec.convert.losses import DAMAGED, NO_PLACE, REPEATED, STEP_UNUSABLE
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE
 from toyspec.convert.measures import as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.tensorboard_records import Damage
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records
-from toyspec.convert.wandb_media import PART_DROPPED, WandbMedia, taken_objects
+from toyspec.convert.wandb_media import WandbMedia, taken_objects
 from toyspec.convert.wandb_rows import WandbRows
 from toyspec.convert.wandb_sessions import Beginning, merged, plain
 from toyspec.writing.clocks import utc_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingMedia, file_below
-from toyspec.convert.losses import NO_PLACE, Cause
+from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.writing.media import File, Histogram, Media
 
@@ -14,28 +14,11 @@ if TYPE_CHECKING:
 
     from toyspec.convert.losses import Ledger
 
-PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in toy/v1")
 
 _TYPE = "_type"
-_FRAMING = frozenset(
-    [
-        *(
-            _TYPE,
-            "path",
-            "sha256",
-            "size",
-            "format",
-            "width",
-            "height",
-            "caption",
-            "ncols",
-            "nrows",
-            "log_mode",
-            "count",
-        ),
-        *("artifact_path", "_latest_artifact_path", "filenames", "captions", "all_captions"),
-    ]
-)
+_FILE = ("path", "sha256", "size", "format", "width", "height", "caption", "artifact_path", "_latest_artifact_path")
+_SEVERAL = ("count", "filenames", "captions", "all_captions")
+_FRAMING = frozenset([_TYPE, *_FILE, *_SEVERAL, "ncols", "nrows", "log_mode"])
 
 
 def taken_objects(found: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -52,9 +52,7 @@ def kind_and_body(record: bytes) -> tuple[int, bytes]:
         return quick
     found = (0, b"")
     for number, wire, value in fields(record):
-        if wire == BYTES and (
-            number in (*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT) or HISTORY <= number <= OUTPUT_RAW
-        ):
+        if wire == BYTES and (number in _LATER or HISTORY <= number <= OUTPUT_RAW):
             found = (number, value)
             if number in (HISTORY, SUMMARY):
                 break

@@ -85,14 +85,14 @@ def record_kind(value: Mapping[str, Any], profile: Profile | None) -> str | None
     return kind if isinstance(kind, str) else None
 
 
-def closing_kind(profile: Profile | None) -> str | None:
+def closing_kind(profile: str | None) -> str | None:
     """Return the kind of the last record in a complete stream; None if it may be of any kind."""
     # A catalog has runs of users' profiles that are not loaded.
     last: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("last")
     return last
 
 
-def reopening_kind(profile: Profile | None) -> str | None:
+def reopening_kind(profile: str | None) -> str | None:
     """Return the kind of the record with which a stream goes on after its end; None if there is none."""
     kind: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("reopened_by", {}).get("kind")
     return kind

@@ -124,9 +124,9 @@ class _Mirroring:
         self._line, self._last_record = record.line, self._timing.clock()
         assert self._selection is not None
         assert self._delivery is not None
-        if record.kind == "run_end":
+        if record.end is not None:
             self._end = (str(record.get("reason") or "completed"), _seconds(record))
-        elif record.kind == "run_resume":
+        elif record.goes_on:
             self._end = None
         if self._is_mute:
             return

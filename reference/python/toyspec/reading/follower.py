@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.profiles import closing_kind, reopening_kind
+from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import public
 from toyspec.read_reports import Gap
@@ -318,5 +318,5 @@ class _Tail:
         if item.kind == closing_kind(item.profile):
             self._has_ended = True
             yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
-        elif item.kind == reopening_kind(item.profile):
+        elif item.goes_on:
             self._has_ended = False

@@ -14,7 +14,7 @@ from toyspec.format.json_numbers import number
 from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter, offsets_of
-from toyspec.format.profiles import closing_kind, detect_profile, record_kind, tag_of
+from toyspec.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind, tag_of
 from toyspec.format.record_mapping import (
     TimeOrigin,
     Values,
@@ -118,6 +118,11 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def end(self) -> dict[str, Any] | None:
         """The end of the run as members of ``run_end``; None if the record does not end it."""
         return self.value if mapping_of(self.profile).of_kind(self.kind).role == "end" else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run goes on with the record, after an end too: an earlier end does not count any more."""
+        return self.kind is not None and self.kind == reopening_kind(self.profile)
 
     @property
     def goal(self) -> dict[str, str]:

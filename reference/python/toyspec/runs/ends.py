@@ -154,7 +154,7 @@ class Ends:
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
         first = next((at for at in range(last) if self._is_step(records[at])), last)
-        ends = [record for record in records[first + 1 : last] if record.kind == "run_end"]
+        ends = [record for record in records[first + 1 : last] if record.end is not None or record.goes_on]
         return [*records[: first + 1], *ends, *records[max(first + 1, last) :]]
 
     def _tells_loss(self, record: Record) -> bool:

@@ -206,8 +206,8 @@ class RunLog:
                 self._attempts.learn(item)
                 if item.kind == "run_start" and config is None:
                     config = self.config = item
-                elif item.kind == "run_end":
-                    self.run_end = item
+                elif item.end is not None or item.goes_on:
+                    self.run_end = None if item.goes_on else item
             if config is None:
                 is_late = True
             else:

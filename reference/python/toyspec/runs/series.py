@@ -56,3 +56,10 @@ def common_steps(all_series: list[Series]) -> list[int]:
     """Return the steps at which every one of *all_series* has a value."""
     shortest, *others = sorted(all_series, key=lambda series: len(series.steps))
     return [step for step in shortest.steps if all(other.has(step) for other in others)]
+
+
+def spread(steps: list[int], number: int) -> list[int]:
+    """Return at most *number* of *steps*, evenly spread, of several the first and the last among them."""
+    if len(steps) <= number:
+        return steps
+    return [steps[at * (len(steps) - 1) // max(number - 1, 1)] for at in range(number)]

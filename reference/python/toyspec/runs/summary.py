@@ -93,7 +93,7 @@ class RunSummary:
         self.start: dict[str, Any] = {}
         """The first run_start; the manifest of a kaun run; empty where there is none."""
         self.end: dict[str, Any] | None = None
-        """The last run_end; None where there is none."""
+        """The last run_end; None where there is none, and where the run has gone on after it."""
         self.kinds: dict[str, int] = {}
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
@@ -312,8 +312,8 @@ class RunSummary:
         if (start := record.start) is not None:
             # The records of another program's log say it in pieces.
             self.start = start | self.start if isinstance(record, Row) else self.start or start
-        self._take_changed_settings(record)
-        self.end = record.end or self.end
+        self.start = start_after(self.start, record)
+        self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
@@ -321,13 +321,6 @@ class RunSummary:
         if record.kind == "note" and record.profile == "toy/v1":
             for key, counts in self.missing.items():
                 counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
-
-    def _take_changed_settings(self, record: Record) -> None:
-        """Take in the settings that a resumption has changed: those of the run are the last ones."""
-        changed = record.get("config") if record.kind == "run_resume" and record.profile == "toy/v1" else None
-        before = self.start.get("config", {})
-        if isinstance(changed, dict) and changed and isinstance(before, dict):
-            self.start = {**self.start, "config": {**before, **changed}}
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
@@ -442,6 +435,15 @@ class RunSummary:
         if origin == self._time_origin:
             self.first_time = seconds if self.first_time is None else self.first_time
             self.last_time = seconds
+
+
+def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
+    """Return *start*, the members of ``run_start``, after *record*: a resumption may have changed settings."""
+    changed = record.get("config") if record.goes_on else None
+    before = start.get("config", {})
+    if not isinstance(changed, dict) or not isinstance(before, dict) or not changed:
+        return start
+    return {**start, "config": {**before, **changed}}
 
 
 def finite_number(value: float | None) -> float | None:

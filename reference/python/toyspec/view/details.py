@@ -21,6 +21,7 @@ from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.discovery import SIDECARS
 from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import finite
+from toyspec.runs.summary import start_after
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
 from toyspec.view.token_totals import TokenPlaces
@@ -180,7 +181,9 @@ class _Collected:
             return
         if not self.start and (start := record.start) is not None:
             self.start = safe(start)
-        if (end := record.end) is not None:
+        if record.goes_on:
+            self.start, self.end = safe(start_after(self.start, record)), None
+        elif (end := record.end) is not None:
             self.end = safe(end)
         if record.profile != "toy/v1":
             return

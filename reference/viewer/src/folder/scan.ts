@@ -301,6 +301,8 @@ export class Scan {
     if (kind === "run_start") this.begin(value);
     else if (kind === "run_end") this.end = value;
     else if (kind === "run_resume") {
+      // A run that goes on after its end has none, until it ends again.
+      this.end = null;
       this.takeChangedSettings(value["config"]);
       this.resume(value, time);
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.findings import state_text
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
@@ -42,7 +43,7 @@ class Tally:
             return
         directory, name = os.path.split(report.path)
         run = directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE) else report.path
-        state = report.state_text
+        state = _state_text(report, report.state)
         if self._run is not None and self._run[0] == run:
             self._states[self._run[1]] -= 1
             state = max(state, self._run[1], key=_RANKED.index)
@@ -87,3 +88,9 @@ def _findings(summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:
     if summary.infos and infos == "hidden":
         named[-1] += " (see -v)"
     return ", ".join(named) or "no findings"
+
+
+def _state_text(report: FileReport, state: str) -> str:
+    if report.dialect is not None:
+        return state_text(state, report.dialect.ended)
+    return state_text(state, "unknown" if closing_kind(report.profile) is None else "yes")
