@@ -214,13 +214,13 @@ def opened_table(path: str) -> Any:
     """Return the Parquet file at *path*; raise SourceError if it cannot be read, ImportError without pyarrow."""
     pq = _pyarrow()
     found = os.stat(path)
-    if fault := _fault(path, found.st_size, found.st_mtime_ns):
-        raise SourceError(path, f"not a readable Parquet file: {fault}")
+    if error := _reading_error(path, found.st_size, found.st_mtime_ns):
+        raise SourceError(path, f"not a readable Parquet file: {error}")
     return pq.ParquetFile(path)
 
 
 @lru_cache(maxsize=1 << 12)
-def _fault(path: str, size: int, changed: int) -> str:
+def _reading_error(path: str, size: int, changed: int) -> str:
     """Return what is wrong with the file at *path*, of *size*, *changed* then; empty if it can be read.
 
     A run of several is read from the same files, which need one trial.
