@@ -250,7 +250,7 @@ def test_round_trip_of_a_run(tmp_path: Path) -> None:
     assert {"lr": 0.5, "n": 3.0, "net/name": "gpt", "dims": "[1,2]"} == found[0]["config"]
     assert "g" == found[0]["group"]
     expected = [("loss", 1, 0.10000000149011612), ("mfu", 1, 0.25), ("loss", 2, None), ("loss", 2, 0.5)]
-    assert [*expected, ("eval/held-out/loss", 2, 0.5), ("x", 0, 1.0)] == scalars(tmp_path / "runs" / "a")
+    assert [*expected, ("held-out/loss", 2, 0.5), ("x", 0, 1.0)] == scalars(tmp_path / "runs" / "a")
     assert {"kind": "note", "t": 2.0, "step": 0, "text": "remark"} in found
     assert {"kind": "run_resume", "t": 1.0, "from_step": 1} in found
     assert "errored" == found[-1]["reason"]

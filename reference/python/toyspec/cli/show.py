@@ -21,7 +21,7 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.run_files import has_other_ranks
+from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
@@ -240,7 +240,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
 
 def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield which ranks of a run with several have a log, which stopped first, and which is slowest."""
-    if is_address(run.path) or not has_other_ranks(run.path):
+    if not ranks_beside(run.path):
         return
     from toyspec.cli.ranks import rank_facts
     from toyspec.runs.ranks import ranks_of

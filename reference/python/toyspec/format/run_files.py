@@ -34,11 +34,17 @@ def media_file(sha256: str, media_type: str) -> str | None:
     return f"{MEDIA_FOLDER}/{sha256}.{extension}"
 
 
-def has_other_ranks(stream: str) -> bool:
-    """Return whether other ranks have streams beside *stream*, that of rank 0; False for a stream of another name."""
-    if rank_of(os.path.basename(stream)) != 0:
-        return False
+def ranks_beside(stream: str) -> dict[int, str]:
+    """Return the paths of the streams of other ranks beside *stream*, that of rank 0, in the order of ranks.
+
+    It is empty for a stream of another name, and for a directory that cannot be listed, which an address is.
+    """
+    directory, name = os.path.split(stream)
+    if rank_of(name) != 0:
+        return {}
     try:
-        return any(rank_of(name) for name in os.listdir(os.path.dirname(stream) or os.curdir))
+        names = os.listdir(directory or os.curdir)
     except OSError:
-        return False
+        return {}
+    ranks = sorted((rank_of(each) or 0, each) for each in names)
+    return {rank: os.path.join(directory, each) for rank, each in ranks if rank}

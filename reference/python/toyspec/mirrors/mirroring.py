@@ -131,7 +131,7 @@ class _Mirroring:
         if self._is_mute:
             return
         was_spent = self._selection.is_spent
-        self._delivery.offer(self._selection.take(record, self._attempts.phase_of(record)))
+        self._delivery.offer(self._selection.take(record, self._attempts))
         if self._selection.is_spent and not was_spent:
             run_id = self._delivery.run.run_id
             say(f"{self._mirror.to}: the budget of run {run_id} is used up; only its last values are still sent")
@@ -172,7 +172,7 @@ class _Mirroring:
                 attempts.learn(record)
                 if record.line == 1:
                     selection.start(record.get("config"))
-                rows = selection.take(record, attempts.phase_of(record))
+                rows = selection.take(record, attempts)
                 rows = (rows + selection.finish() if record.kind == "run_end" else rows)[:left]
                 left -= len(rows)
                 assert self._delivery is not None

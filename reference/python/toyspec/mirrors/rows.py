@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.attempts import Attempts
     from toyspec.reading.records import Record
 
 
@@ -73,8 +74,8 @@ def mark_of(record: Record) -> SentRow | None:
     return None
 
 
-def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
-    """Yield every point of *record*, whose phase is *phase*, by the name that it is sent with."""
+def points_of(record: Record, attempts: Attempts, select: Selecting) -> Iterator[Point]:
+    """Yield every point of *record* of a run with *attempts*, by the name that it is sent with."""
     at = (None if record.step is None else int(record.step), float(record.time or 0.0))
     found: Iterable[tuple[str, Value]]
     if record.kind == "grad":
@@ -83,7 +84,7 @@ def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
     elif record.kind == "step" and not _is_due(at[0], select.every):
         return
     else:
-        found = measures_of(record, phase)
+        found = measures_of(record, attempts)
     prefix = select.prefixes.get(record.kind or "")
     for index, (name, item) in enumerate(found):
         yield Point(record.line, index, _named(name, prefix, record), item, *at)
@@ -96,9 +97,7 @@ def _is_due(step: int | None, every: int) -> bool:
 def _named(name: str, prefix: str | None, record: Record) -> str:
     if prefix is None:
         return name
-    own = f"{record.value.get('name')}/" if record.kind == "eval" else ""
-    at = name.find(own) if own else -1
-    return prefix + (name[at + len(own) :] if at >= 0 else name)
+    return prefix + (name.removeprefix(f"{record.value.get('name')}/") if record.kind == "eval" else name)
 
 
 def _histogram(value: dict[str, Any]) -> SentHistogram | None:

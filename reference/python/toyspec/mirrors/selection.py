@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.attempts import Attempts
     from toyspec.reading.records import Record
 
 MOST_NAMES: Final = 10_000
@@ -56,13 +57,13 @@ class Selection:
             self.is_spent = self._bytes_left < 0
         return not self.is_spent
 
-    def take(self, record: Record, phase: str) -> list[SentRow]:
-        """Return the rows that are due with *record*, whose phase is *phase*."""
+    def take(self, record: Record, attempts: Attempts) -> list[SentRow]:
+        """Return the rows that are due with *record* of a run with *attempts*."""
         found: list[SentRow] = []
         mark = mark_of(record)
         if mark is not None:
             found = [*self._close(), mark]
-        points = [point for point in points_of(record, phase, self._select) if self._is_wanted(point)]
+        points = [point for point in points_of(record, attempts, self._select) if self._is_wanted(point)]
         if points:
             found += self._place(points)
         if record.line in self._cuts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from msgspec import UNSET
 
-from toyspec.format.json_numbers import number
+from toyspec.format.json_numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 from toyspec.format.record_mapping import mapping_of
 from toyspec.generated.runs import COLUMNS, LOSS_NAMES
@@ -259,7 +259,7 @@ class RunSummary:
     @property
     def _end_says_loss(self) -> bool:
         found = "" if self.end is None else self.end.get("final_loss", "")
-        return found is None or number(found) is not None
+        return is_number_or_null(found)
 
     @property
     def seconds(self) -> float | None:
@@ -444,14 +444,6 @@ def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
     if not isinstance(changed, dict) or not isinstance(before, dict) or not changed:
         return start
     return {**start, "config": {**before, **changed}}
-
-
-def finite_number(value: float | None) -> float | None:
-    """Return *value* as a float; None for null and for what is not finite."""
-    try:
-        return None if value is None or not isfinite(value) else float(value)
-    except OverflowError:
-        return None
 
 
 def _is_place(step: object) -> TypeGuard[int]:
