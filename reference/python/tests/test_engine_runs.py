@@ -13,9 +13,10 @@ import pytest
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
 from toyspec.runs.listing import list_runs
 from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.walking import Stream
 from toyspec.writing.run_starting import start_run
 
 if TYPE_CHECKING:

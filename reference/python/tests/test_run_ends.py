@@ -15,11 +15,11 @@ from toyspec.cli.main import main
 from toyspec.engine import native
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
-from toyspec.runs.discovery import Stream
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
 from toyspec.runs.listed_run import ListedRun
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -28,7 +28,8 @@ from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.reading.stream_files import Source, may_be_there, parts_file
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog, Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Stream
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

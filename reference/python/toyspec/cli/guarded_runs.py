@@ -15,7 +15,8 @@ from toyspec.format.run_files import ranks_beside
 from toyspec.health.actions import AlertDispatcher, message_of
 from toyspec.health.live import WatchedRun
 from toyspec.health.rules import StallRule
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,8 @@ from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, ToyspecError
 from toyspec.escaping import printable
 from toyspec.mirrors.settings import Mirror, Selecting, Service
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
 
 
 class NamedRun(NamedTuple):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
     from toyspec.read_reports import Gap
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.discovery import Stream
     from toyspec.runs.listed_run import Found
+    from toyspec.runs.walking import Stream
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE
 from toyspec.reading.sealed_files import TEMPORARY_FILE
-from toyspec.runs.discovery import SIDECARS
+from toyspec.runs.walking import SIDECARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

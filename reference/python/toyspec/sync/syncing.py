@@ -11,7 +11,8 @@ from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import PlaceError
 from toyspec.places.place import Entry
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.results import RunResult, SyncReport
 from toyspec.sync.run_sync import RunSync, SyncSettings

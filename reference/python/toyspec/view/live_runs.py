@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
     from toyspec.view.catalog_roots import CataloguedRun
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity

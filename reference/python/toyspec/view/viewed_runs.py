@@ -13,7 +13,7 @@ from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
     from toyspec.reading.annotations import Annotations
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
     from toyspec.view.catalog_roots import CatalogRoot, CataloguedRun
     from toyspec.view.identities import Identity
     from toyspec.view.roots import Root
