@@ -13,10 +13,15 @@ from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toyspec.checker.options import CheckOptions
+    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.format.lines import Line
     from toyspec.read_reports import Fragment
 
 _EXCERPT_BEFORE = 60
+_NO_ADVICE: Mapping[str, str] = {}
 
 
 class RecordFinding(msgspec.Struct, frozen=True):
@@ -64,6 +69,8 @@ class Collector:
         self._listed: dict[str, int] = {}
         self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
         self._has_error = False
+        self.has_carriage_return = False
+        """Whether one was reported: later ones are white space."""
 
     @property
     def valid(self) -> bool:
@@ -124,6 +131,23 @@ class Collector:
         self._listed.clear()
         self._tallies.clear()
         self._has_error = False
+
+    def add_validation(self, line: Line, validated: ValidatedLine, advice: Mapping[str, str] = _NO_ADVICE) -> None:
+        """Add what is wrong with the bytes of *line*; *advice* replaces the help of some rules."""
+        for finding in validated.findings:
+            place = Location(line.number, line.offset, finding.offset, line.data or line.head)
+            self.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice.get(finding.rule))
+        for rule, count in validated.unlisted.items():
+            self.count(rule, count)
+        if validated.has_carriage_return:
+            self.add_carriage_return(line)
+
+    def add_carriage_return(self, line: Line) -> None:
+        """Add that *line* has a carriage return, which is reported once for a stream."""
+        if not self.has_carriage_return:
+            self.has_carriage_return = True
+            place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
+            self.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
 
     def add_fragment(self, fragment: Fragment) -> None:
         """List the finding about the bytes after the last LF."""

@@ -16,9 +16,6 @@ NonFinite = Literal["bare", "text", "null"]
 DOCUMENTS = frozenset(["document", "objects", "lists"])
 """The forms whose records are not lines."""
 
-STEP_NAMES = ("step", "time", "epoch", "phase")
-"""The parts of a record that a key can be named for."""
-
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A part of a dialect; the meta-schema says what its members mean."""

@@ -208,12 +208,6 @@ class HealthEvaluator:
                 found.append(begun(rule, text, value=seconds, threshold=limit, **place))
         return found
 
-    def seconds_to_stall(self, *, rank: int = 0) -> float | None:
-        """Return after how many seconds without progress ``idle`` reports a stall; None if no rule asks for that."""
-        process = self._processes.get(rank)
-        limits = [rule.seconds if process is None else self._limit(rule, process) for rule in self._stalls]
-        return min(limits, default=None)
-
     def disk(self, *, free_bytes: float, log_bytes: float, time: float) -> list[HealthAlert]:
         """Take in how much room is left on the disk of the log, and the size of the log, at *time* in seconds."""
         samples = self._free

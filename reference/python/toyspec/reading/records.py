@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
+from toyspec.format.decoding import decode_events, decode_values, event_of
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.json_numbers import number
 from toyspec.format.known_formats import is_of_another_format
@@ -169,12 +169,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
         if self._event is msgspec.UNSET:
             self._event = event_of(self.raw, self.value, self.kind, self.profile)
         return self._event
-
-    def valid(self, key: str) -> Any:
-        """Return the member *key* as its type; UNSET if it is absent, unknown, or invalid."""
-        if self.profile is None:
-            return msgspec.UNSET
-        return valid_member(self.value, key, self.kind, self.profile)
 
     def drop_value(self) -> None:
         """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
