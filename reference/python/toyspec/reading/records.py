@@ -61,7 +61,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     kind: str | None
     """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
-    _event: Any = msgspec.UNSET
+    _event: Any = ...
     _values: Values | None = None
 
     @property
@@ -166,7 +166,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
         The formats of dates and the rules that relate records are not checked here; the checker does that.
         """
-        if self._event is msgspec.UNSET:
+        if self._event is ...:
             self._event = event_of(self.raw, self.value, self.kind, self.profile)
         return self._event
 
@@ -174,7 +174,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
         """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
         self._value = None
         self._values = None
-        self._event = msgspec.UNSET
+        self._event = ...
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of *key*, or *default* if the record does not have it."""

@@ -129,7 +129,7 @@ class RowBlock(NamedTuple):
         offsets = offsets_of(table.lines, table.offset)
         return list(
             map(
-                Row, table.lines, count(table.number), offsets, nothing, nothing, values, repeat(msgspec.UNSET),
+                Row, table.lines, count(table.number), offsets, nothing, nothing, values, repeat(...),
                 nothing, said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
                 said.phases or nothing, metrics,
             )
