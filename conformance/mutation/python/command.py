@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.mutation.python.reach import Reach
+    from conformance.mutation.python.workshop import Test
     from conformance.mutation.sites import Module, Mutant
 
 _DESCRIPTION = """\
-Make mutants of the Python package, each with one small change, and run the tests that execute the changed function
+Make mutants of the Python package, each with one small change, and run the tests that execute the changed statement
 until one fails. Which tests these are is recorded once, and again for test files that change, in build/mutants-python/.
 The seed is the digest of the commit, so that each commit asks other mutants. A mutant that survives lacks a test, or
 is in survivors.json with the reason why no test can catch it.
@@ -139,19 +140,35 @@ class _Sweep:
 
     def _asked(self, workshop: Workshop, mutant: Mutant) -> Fate:
         began = time.monotonic()
+        module = self._modules[mutant.module]
         with self._lock:
-            source = listing.changed(self._modules[mutant.module], mutant)
-        first = self._found.of_function(mutant)
-        others = [test for test in self._found.of_module(mutant) if test not in first]
-        reason = None
-        with workshop.changed(mutant.module, source):
-            for tests in (first, others):
-                if tests and reason is None:
-                    reason = workshop.failure(tests)
-        fate = Fate(mutant, reason, len(first) + len(others))
+            source = listing.changed(module, mutant)
+            batches = list(self._found.asked(module, mutant))
+        reason, asked = None, 0
+        for tests in batches:
+            asked += len(tests)
+            reason = reason or self._failure(workshop, mutant, source, tests)
+        fate = Fate(mutant, reason, asked)
         said = reason or f"SURVIVED {fate.asked} tests: {mutant.original} -> {mutant.mutated}"
         _say(f"{time.monotonic() - began:4.0f} s  {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
+
+    def _failure(self, workshop: Workshop, mutant: Mutant, source: str, tests: Sequence[Test]) -> str | None:
+        """Return what one of *tests* says about *mutant*, whose module has *source*; None where all pass."""
+        left = list(tests)
+        while left:
+            with workshop.changed(mutant.module, source):
+                failed = workshop.failure(left)
+            if failed is None:
+                return None
+            # What fails at times, or takes long on a busy machine, says nothing about the change.
+            doubtful = [test for test in left if test.is_contended and test.name in failed.tests] or (
+                left if failed.is_late else []
+            )
+            if not doubtful or workshop.failure(doubtful) is None:
+                return failed.reason
+            left = [test for test in left if test not in doubtful]
+        return None
 
 
 def _say(line: str) -> None:

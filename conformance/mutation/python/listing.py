@@ -8,11 +8,12 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from conformance.mutation import instruments
 from conformance.mutation.sites import Module
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from conformance.mutation.sites import Mutant
 
@@ -21,7 +22,6 @@ NOT_MUTATED = ("generated/", "data/", "version", "integrations/", "__main__")
 """What module names begin with that no test of the package can kill: generated code, and code for frameworks that the
 tests of the package do not install."""
 _NAMES_ONLY = frozenset({"__all__", "__slots__"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def module_names(root: str = ROOT) -> list[str]:
@@ -77,32 +77,26 @@ def commit() -> str:
     return done.stdout.strip() or "none"
 
 
-def marked(module: str, source: str, numbers: dict[str, int]) -> str:
-    """Return *source* with a mark at the beginning of each function; *numbers* gets the number of each by its name."""
-    tree = ast.parse(source)
-    for function, name in _functions(tree, ""):
-        number = numbers.setdefault(f"{module}:{name}", len(numbers))
-        place = 1 if ast.get_docstring(function, clean=False) is not None else 0
-        function.body[place:place] = ast.parse(f"__marks__[{number}] = 1").body
+def marked(module: Module, offset: int) -> str:
+    """Return the source of *module* with a mark before each statement; that of its first one has the index *offset*."""
+    tree = instruments.marked(module, offset)
     place = 0
     while place < len(tree.body) and _is_head(tree.body[place]):
         place += 1
-    tree.body[place:place] = ast.parse("from toyspec_marks import MARKS as __marks__").body
+    tree.body[place:place] = ast.parse(f"from toyspec_marks import MARKS as {instruments.HITS}").body
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def functions(module: Module) -> list[str]:
+    """Return the name of the function of each counted statement of *module*, by its number."""
+    return [statement.function for statement in module.statements if statement.is_counted]
+
+
+def digest(module: Module) -> str:
+    """Return what tells whether the statements of *module* are still those that were recorded."""
+    return hashlib.sha256(ast.unparse(module.tree).encode()).hexdigest()[:16]
 
 
 def _is_head(node: ast.stmt) -> bool:
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-
-
-def _functions(owner: ast.AST, name: str) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
-    """Yield the functions in *owner*, named as :class:`Module` names them."""
-    for node in ast.iter_child_nodes(owner):
-        inner = name
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            inner = f"{name}.{node.name}" if name else node.name
-            if isinstance(node, _FUNCTIONS):
-                yield node, inner
-        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)):
-            yield from _functions(node, inner)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -10,14 +12,15 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.mutation.python.listing import marked, module_names, source_path
+from conformance.mutation.python.listing import digest, functions, loaded, marked, module_names, source_path
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FOLDER = os.path.join(ROOT, "build", "mutants-python")
 TESTS = os.path.join("reference", "python", "tests")
@@ -28,8 +31,8 @@ with open({path!r}, "r+b") as _file:
     MARKS = mmap.mmap(_file.fileno(), 0)
 """
 _PLUGIN = '''\
-"""Writes which functions each test executes, in this process and in those that it starts."""
-import json, os, time
+"""Writes which statements each test executes, in this process and in those that it starts."""
+import base64, json, os, time, zlib
 import pytest
 from toyspec_marks import MARKS
 
@@ -55,22 +58,23 @@ def pytest_runtest_logreport(report):
 def pytest_runtest_protocol(item, nextitem):
     began, elapsed = _cpu(), time.monotonic()
     yield
-    seen = bytes(MARKS)
+    marks = base64.b64encode(zlib.compress(bytes(MARKS), 1)).decode()
     MARKS[:] = _NOTHING
-    marks = [at for at in range(len(seen)) if seen[at]]
     seconds = max(_cpu() - began, (time.monotonic() - elapsed) / 4)
-    entry = {{"test": item.nodeid, "seconds": round(seconds, 3), "marks": marks, "failed": item.nodeid in _failed}}
+    entry = {{"test": item.nodeid, "seconds": round(seconds, 3), "marks": marks}}
+    entry |= {{"failed": item.nodeid in _failed, "contended": item.get_closest_marker("contended") is not None}}
     _FILE.write(json.dumps(entry) + "\\n")
     _FILE.flush()
 '''
 _RUN = """\
 import resource, sys
 import pytest
-most = 12 << 30  # no mutant fills the memory of the machine
+most = 8 << 30  # no mutant fills the memory of the machine
 resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 sys.exit(pytest.main(sys.argv[1:]))
 """
 _RECORDING_SECONDS = 3600
+_AS_TEXT = bytes.maketrans(b"\0\1", b"01")
 _GRACE_SECONDS = 60.0
 _TIMES = 10
 _SHOWN = 300
@@ -86,8 +90,36 @@ class Test:
 
     name: str
     seconds: float
-    functions: frozenset[str]
-    """``module:function`` of the functions that it executes."""
+    executed: Mapping[str, Executed]
+    """What it executes of each module, by the name of the module."""
+    is_contended: bool = False
+    """True where other work on the machine may disturb it."""
+
+    @property
+    def file(self) -> str:
+        """The path of its file."""
+        return self.name.partition("::")[0]
+
+
+@dataclass(frozen=True)
+class Executed:
+    """The statements of one module that a test executes."""
+
+    digest: str
+    """Of the source for which *statements* holds."""
+    statements: str
+    """A ``1`` for each executed statement, by its number; what follows the last one is left out."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What the first failing test says."""
+
+    reason: str
+    tests: frozenset[str]
+    """The names of the tests that failed; none where pytest itself did."""
+    is_late: bool = False
+    """True where no test answered in time."""
 
 
 class Workshop:
@@ -111,46 +143,52 @@ class Workshop:
         finally:
             _write(path, before)
 
-    def failure(self, tests: Sequence[Test]) -> str | None:
+    def failure(self, tests: Sequence[Test]) -> Failure | None:
         """Run *tests* until one fails; return what it says, None where all pass."""
         limit = (_GRACE_SECONDS + _TIMES * sum(test.seconds for test in tests)) * _slowness()
         arguments = os.path.join(self.folder, "tests.txt")
         _write(arguments, "".join(f"{test.name}\n" for test in tests))
         status, output = self._pytest(["-x", "--no-header", f"@{arguments}"], limit)
         if status is None:
-            return f"no answer within {limit:.0f} seconds"
-        return None if status == 0 else _gist(output)
+            return Failure(f"no answer within {limit:.0f} seconds", frozenset(), is_late=True)
+        if status == 0:
+            return None
+        lines = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return Failure(_gist(output), frozenset(line.split()[1] for line in lines))
 
-    def record(self, tests: Sequence[str]) -> Iterator[dict[str, object]]:
-        """Run *tests*, files or folders; yield what each test executed and how long it took."""
-        numbers: dict[str, int] = {}
-        for module in module_names(self.tree):
-            path = source_path(module, self.tree)
-            with open(path, encoding="utf-8") as file:
-                source = file.read()
-            _write(path, marked(module, source, numbers))
+    def record(self, tests: Sequence[str]) -> Iterator[tuple[Test, bool]]:
+        """Run *tests*, files or folders; yield what each test executed, and whether it passed."""
+        modules = [loaded(name, self.tree) for name in module_names(self.tree)]
+        offsets = [0, *itertools.accumulate(len(functions(module)) for module in modules)]
+        for module, offset in zip(modules, offsets, strict=False):
+            _write(source_path(module.name, self.tree), marked(module, offset))
         marks, found = os.path.join(self.folder, "marks"), os.path.join(self.folder, "found.jsonl")
         with open(marks, "wb") as file:
-            file.truncate(len(numbers))
+            file.truncate(offsets[-1])
         _write(found, "")
         _write(os.path.join(self.tree, "reference", "python", "toyspec_marks.py"), _MARKS.format(path=marks))
         _write(os.path.join(self.tree, "reference", "python", "record_marks.py"), _PLUGIN.format(path=found))
-        _, output = self._pytest(["-p", "record_marks", *tests], _RECORDING_SECONDS * _slowness())
+        status, output = self._pytest(["-p", "record_marks", *tests], _RECORDING_SECONDS * _slowness())
         _copy_tree(self.tree)
-        names = list(numbers)
+        if status not in {0, 1}:
+            raise WorkshopError(f"the tests did not run to their end: {output[-2000:]}")
+        digests = [digest(module) for module in modules]
         with open(found, encoding="utf-8") as file:
-            entries = [json.loads(line) for line in file]
-        if not entries:
-            raise WorkshopError(f"no test ran: {output[-2000:]}")
-        for entry in entries:
-            yield {**entry, "functions": [names[mark] for mark in entry.pop("marks")]}
+            for line in file:
+                entry = json.loads(line)
+                seen = zlib.decompress(base64.b64decode(entry["marks"])).translate(_AS_TEXT).decode()
+                parts = [seen[start:end].rstrip("0") for start, end in itertools.pairwise(offsets)]
+                executed = {
+                    module.name: Executed(digests[at], parts[at]) for at, module in enumerate(modules) if parts[at]
+                }
+                yield Test(entry["test"], entry["seconds"], executed, entry["contended"]), not entry["failed"]
 
     def _pytest(self, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
         """Return the status and the output of pytest, no status where it took longer than *limit* seconds."""
         words = [
             self._python,
-            "-m",
-            "pytest",
+            "-c",
+            _RUN,
             "-q",
             "-p",
             "no:cacheprovider",
