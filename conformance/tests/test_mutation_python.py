@@ -6,16 +6,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from conformance.mutation.python import listing
-from conformance.mutation.python.command import Fate
+from conformance.mutation.python.command import SURVIVORS, Fates
 from conformance.mutation.python.reach import Reach, layout_key
-from conformance.mutation.python.score import is_enough, page, raw, rooms
+from conformance.mutation.python.samples import PAGE, Sample, part, published
+from conformance.mutation.python.score import Fate, is_enough, raw, rooms
 from conformance.mutation.python.workshop import Executed
 from conformance.mutation.python.workshop import Test as Recorded
 from conformance.mutation.score import Findings
 from conformance.mutation.sites import Module
-from conformance.mutation.survivors import Listed, Survivors
+from conformance.mutation.survivors import Listed, Survivors, load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.mutation.sites import Mutant
 
 SOURCE = '''"""Docstring."""
@@ -130,13 +133,46 @@ def test_no_file_of_tests_takes_all_the_time() -> None:
     assert len(names) < len(many)
 
 
+def fates() -> tuple[list[Fate], Survivors]:
+    """Return what became of three mutants, one of which is listed."""
+    first, second, third = mutants()[:3]
+    listed = Survivors({second.place: Listed(second.place, "equivalent", "It is the same.")})
+    return [Fate(first, "a test fails", 1), Fate(second, None, 2), Fate(third, None, 2)], listed
+
+
 def test_score_leaves_out_what_is_listed() -> None:
     """The raw score counts every mutant, the adjusted one those that a test can catch."""
-    first, second, third = mutants()[:3]
-    fates = [Fate(first, "a test fails", 1), Fate(second, None, 2), Fate(third, None, 2)]
-    listed = Survivors({second.place: Listed(second.place, "equivalent", "It is the same.")})
-    found = Findings(fates, listed, [])
+    found = Findings(*fates(), [])
     assert ("33.3 %", "50.0 %") == (raw(found.score()), rooms(found)["room"].percent)
     assert is_enough(found, 50.0)
     assert not is_enough(found, 51.0)
-    assert "**1 of 3** mutants are killed: 33.3 % raw, 50.0 % adjusted." == next(page(found, listed, 9))
+
+
+def test_published_sample_names_each_survivor() -> None:
+    """The page has both scores, what lacks a test, and why no test catches the rest."""
+    found, listed = fates()
+    sample = Sample.of("a", found, 9, "Of a trial,")
+    assert sample.score(listed) == Findings(found, listed, []).score()
+    lines = list(part([sample], listed))
+    assert "Of a trial, 1 of 3 mutants are killed: **33.3 %** raw," == lines[0]
+    assert 1 == sum(line.startswith("| room/counter: ") for line in lines)
+    assert any("It is the same." in line for line in lines)
+
+
+def test_page_has_what_the_file_of_samples_says() -> None:
+    """The part of the page is made from the file, and from the list of survivors."""
+    listed = load(SURVIVORS, listing.module_names())
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    assert "\n".join(part(published(), listed)).strip() in page
+
+
+def test_interrupted_sample_goes_on(tmp_path: Path) -> None:
+    """What was killed is not asked again; a survivor is, since it may have got a test."""
+    killed, survived, _ = fates()[0]
+    kept = Fates("a", is_resumed=False, folder=str(tmp_path))
+    kept.add(killed)
+    kept.add(survived)
+    asked = [killed.mutant, survived.mutant]
+    assert {0: killed} == Fates("a", is_resumed=True, folder=str(tmp_path)).known(asked)
+    assert {} == Fates("a", is_resumed=False, folder=str(tmp_path)).known(asked)
