@@ -23,7 +23,7 @@ RECORDED = os.path.join(FOLDER, "reach")
 LAYOUTS = os.path.join(FOLDER, "layouts.json")
 _FIRST_TESTS, _FIRST_SECONDS = 30, 10.0
 """Most tests that a mutant is asked before all others, and most recorded time of them together."""
-_MOST_SECONDS = 90.0
+_MOST_SECONDS = 50.0
 """Most recorded time of the other tests that one mutant is asked."""
 
 

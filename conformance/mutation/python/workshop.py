@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -130,6 +131,7 @@ class Workshop:
         self.tree = os.path.join(self.folder, "tree")
         _copy_tree(self.tree)
         self._python = _environment(os.path.join(self.folder, "venv"), self.tree)
+        self._second = int(time.time())
 
     @contextlib.contextmanager
     def changed(self, module: str, source: str) -> Iterator[None]:
@@ -137,11 +139,16 @@ class Workshop:
         path = source_path(module, self.tree)
         with open(path, encoding="utf-8") as file:
             before = file.read()
+        times = os.stat(path)
         _write(path, source)
+        # Compiled modules are kept, and known by the second of the change: each mutant needs one of its own.
+        self._second = max(self._second, int(times.st_mtime)) + 1
+        os.utime(path, (self._second, self._second))
         try:
             yield
         finally:
             _write(path, before)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def failure(self, tests: Sequence[Test]) -> Failure | None:
         """Run *tests* until one fails; return what it says, None where all pass."""
@@ -197,7 +204,7 @@ class Workshop:
             "--tb=line",
             *arguments,
         ]
-        variables = {"TOYSPEC_ENGINE": "python", "TOYSPEC_EXAMPLES": "quick", "PYTHONDONTWRITEBYTECODE": "1"}
+        variables = {"TOYSPEC_ENGINE": "python", "TOYSPEC_EXAMPLES": "quick", "PYTHONDONTWRITEBYTECODE": ""}
         log = os.path.join(self.folder, "pytest.log")
         with open(log, "w+b") as output:
             process = subprocess.Popen(
@@ -226,10 +233,25 @@ def _environment(folder: str, tree: str) -> str:
     python = os.path.join(folder, "bin", "python")
     if not os.path.exists(python):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    _copy_commands(os.path.dirname(sys.executable), os.path.dirname(python))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     path = os.path.join(folder, "lib", version, "site-packages", "mutants.pth")
     _write(path, f"{os.path.join(tree, 'reference', 'python')}\n{sysconfig.get_paths()['purelib']}\n")
     return python
+
+
+def _copy_commands(source: str, target: str) -> None:
+    """Let the commands of the environment *source* be in *target* too, run by its Python."""
+    for entry in os.scandir(source):
+        if not entry.is_file() or entry.is_symlink() or os.path.exists(os.path.join(target, entry.name)):
+            continue
+        with open(entry.path, "rb") as file:
+            first, rest = file.readline(), file.read()
+        if first.startswith(f"#!{source}".encode()):
+            path = os.path.join(target, entry.name)
+            with open(path, "wb") as file:
+                file.write(first.replace(source.encode(), target.encode()) + rest)
+            shutil.copymode(entry.path, path)
 
 
 def _copy_tree(tree: str) -> None:

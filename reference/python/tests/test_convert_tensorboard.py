@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from property_examples import PROFILE
 from toyspec import start_run
 from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
 
@@ -187,7 +188,9 @@ def test_torn_file_keeps_every_whole_value(tmp_path: Path) -> None:
     while at < len(data):
         at += 16 + int.from_bytes(data[at : at + 8], "little")
         ends.append(at)
-    for size in range(len(data)):
+    # Ends within a record are alike: `make test` tries some of them, and all beside the end of a record.
+    near = {end + offset for end in (0, *ends) for offset in (-1, 0, 1)}
+    for size in sorted({*range(0, len(data), 1 if PROFILE != "quick" else 9), *near} & set(range(len(data)))):
         file.write_bytes(data[:size])
         (run,) = imported(file, tmp_path / f"runs{size}").runs
         whole = sum(end <= size for end in ends)

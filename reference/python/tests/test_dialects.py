@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from toyspec import read
 from toyspec.runs.summarizing import summarize_run
 
@@ -157,7 +158,7 @@ numbers = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan
 others = st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, numbers | others, max_size=5)), max_size=6))
 def test_scalars_are_found_again(tmp_path_factory: pytest.TempPathFactory, logged: list[tuple[int, Any]]) -> None:
     """Every number of every ``scalars`` record is a value of its record, and the last one of its curve."""
