@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     names = listing.module_names()
     known = survivors.load(SURVIVORS, names)
     starts = tuple(options.only) or ("",)
-    modules = {name: listing.loaded(name) for name in names if name.startswith(starts)}
+    modules = {name: listing.loaded(name) for name in listing.mutated_names() if name.startswith(starts)}
     every = [mutant for module in modules.values() for mutant in module.mutants if listing.is_asked(mutant)]
     mutants = listing.sample(every, options.sample, seed)
     _say(f"{len(mutants)} of {len(every)} mutants, seed {seed[:12]}")

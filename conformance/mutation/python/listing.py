@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from conformance.mutation import instruments
@@ -23,6 +24,18 @@ PACKAGE = os.path.join("reference", "python", "toyspec")
 NOT_MUTATED = ("generated/", "data/", "version", "integrations/", "__main__")
 """What module names begin with that no test of the package can kill: generated code, and code for frameworks that the
 tests of the package do not install."""
+NEEDED = {
+    "convert/aim_repos": "aim",
+    "convert/mlflow_export": "mlflow",
+    "convert/neptune_files": "pyarrow",
+    "convert/parquet": "pyarrow",
+    "convert/trackio_export": "trackio",
+    "convert/wandb_history": "pyarrow",
+    "mirrors/mlflow_service": "mlflow",
+    "mirrors/trackio_service": "trackio",
+}
+"""Modules that are little but calls of a package. Where it is not installed their tests are skipped; `make interop`
+installs it."""
 _NAMES_ONLY = frozenset({"__all__", "__slots__"})
 
 
@@ -37,6 +50,11 @@ def module_names(root: str = ROOT) -> list[str]:
             if path.endswith(".py") and not path.startswith(NOT_MUTATED):
                 found.append(path.removesuffix(".py"))
     return found
+
+
+def mutated_names(root: str = ROOT) -> list[str]:
+    """Return the names of the modules whose tests can run here: all but those of NEEDED without their package."""
+    return [name for name in module_names(root) if name not in NEEDED or find_spec(NEEDED[name]) is not None]
 
 
 def source_path(module: str, root: str = ROOT) -> str:

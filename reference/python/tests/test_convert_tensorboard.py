@@ -207,6 +207,16 @@ def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, d
     imported(file, tmp_path / "runs")
 
 
+def test_number_of_another_field_is_not_a_scalar(tmp_path: Path) -> None:
+    """A later version of the format may add a field of four bytes to a value."""
+    event = tensorboard_messages.scalar_event(1.7e9, 1, "loss", 0.5)
+    assert 1 == event.count(b"\x15")  # field 2, four bytes
+    later = event.replace(b"\x15", b"\x7d")  # field 15
+    file = event_file(tmp_path / "a", later, tensorboard_messages.scalar_event(1.7e9, 2, "loss", 0.25))
+    (run,) = imported(file, tmp_path / "runs").runs
+    assert [("loss", 2, 0.25)] == scalars(run.target)
+
+
 def test_long_zeros_are_skipped_in_linear_time(tmp_path: Path) -> None:
     """A file system may leave megabytes of zeros in a file after a crash."""
     file = event_file(tmp_path / "a", *steps(5))

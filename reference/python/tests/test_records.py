@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from toyspec import read
+from toyspec.health.checking import recorded_alert
 from toyspec.runs.summarizing import summarize_run
+from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,6 +153,23 @@ def test_starts_ends_and_goals_are_named_alike() -> None:
 def test_steps_are_valid_records_that_count(first: dict[str, Any], line: dict[str, Any], is_step: bool) -> None:
     """A step of the run has what its views need."""
     assert is_step == record(line, first).is_step
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"), [("rule", 1), ("rule", None), ("level", "loud"), ("level", None), ("text", 7), ("text", None)]
+)
+def test_alert_with_one_wrong_member_is_not_one(wrong: str, value: object) -> None:
+    """Rule, level and text must all be valid."""
+    alert = {"kind": "alert", "t": 1.0, "rule": "loss-spike", "level": "warning", "text": "loss is 9"}
+    found = recorded_alert(record(alert))
+    assert found is not None
+    assert "loss is 9" == found.text
+    assert recorded_alert(record(alert | {wrong: value})) is None
+
+
+def test_what_is_not_declared_as_a_number_is_not_named_as_one() -> None:
+    """Only a number of the schema can be null in its own place, so that ``nonfinite`` says what it was."""
+    assert {"loss": "nan"} == nonfinite("step", {"loss": math.nan, "step": math.inf, "mine": math.nan})
 
 
 names = st.text("abc/.", min_size=1, max_size=4)
