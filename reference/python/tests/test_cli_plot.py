@@ -109,17 +109,21 @@ def test_missing_matplotlib_names_the_extra(
 
 def test_other_commands_do_not_import_what_draws(root: Path) -> None:
     """The import of matplotlib or Textual would cost every command its time."""
-    heavy = "print(sorted({'matplotlib', 'textual', 'rich'} & set(sys.modules)))"
-    program = f"import sys; from toyspec.cli.main import main; main(sys.argv[1:]); {heavy}"
-    for arguments in (
+    commands = (
         ["ls", "runs"],
         ["show", "--metric", "loss", "runs/all"],
         ["compare", "runs/all", "runs/all"],
         ["tail", "--once", "runs/all"],
         ["plot", "--help"],
         ["watch", "--help"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *arguments], cwd=root, env=environment(), check=True, capture_output=True
-        )
-        assert b"[]" == done.stdout.splitlines()[-1]
+    )
+    heavy = "sorted({'matplotlib', 'textual', 'rich'} & set(sys.modules))"
+    program = (
+        "import sys; from toyspec.cli.main import main\n"
+        f"for each in {commands!r}: main(each); print('after', each[0], {heavy})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, env=environment(), check=True, capture_output=True, text=True
+    )
+    after = [line for line in done.stdout.splitlines() if line.startswith("after ")]
+    assert [f"after {words[0]} []" for words in commands] == after

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from property_examples import examples
 from toyspec import list_runs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from test_dialects import NAMES, SAMPLES, rows_of, sample
 from toyspec import check, import_runs, list_runs, read
 from toyspec.format.dialect_forms import JsonForm

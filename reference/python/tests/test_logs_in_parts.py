@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from property_examples import examples
 from test_dialects import sample
 from toyspec import check, follow, list_runs, read

@@ -80,13 +80,19 @@ class Function:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return the tree of the Python file *path*."""
+    return ast.parse(path.read_bytes(), str(path))
+
+
+@functools.cache
 def functions(path: Path) -> list[Function]:
     """Return the functions of the Python file *path*, inner ones too."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
     return [
         Function(node.name, node.lineno, code_lines(node, lines), bool(ast.get_docstring(node)))
-        for node in statements(ast.parse(source, str(path)))
+        for node in statements(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -147,7 +153,7 @@ def test_type_names_mean_one_thing() -> None:
     modules: dict[str, set[str]] = {}
     for path in python_files():
         if path.is_relative_to(PACKAGE):
-            for node in statements(ast.parse(path.read_bytes())):
+            for node in statements(parsed(path)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     modules.setdefault(node.name, set()).add(path.relative_to(PACKAGE).with_suffix("").as_posix())
     assert OF_FRAMEWORKS == {name: found for name, found in modules.items() if len(found) > 1}
@@ -214,7 +220,7 @@ def test_conformance_checks_the_reference_from_outside() -> None:
 
 def imports(path: Path) -> Iterator[str]:
     """Yield the names of the modules that *path* imports by their full name."""
-    for node in statements(ast.parse(path.read_bytes(), str(path))):
+    for node in statements(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 import loopback_store
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
 from toyspec.view.named_roots import roots_of
 from toyspec.view.report import html_report

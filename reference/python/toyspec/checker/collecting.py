@@ -169,13 +169,13 @@ class Collector:
             self.add(rule, place(), message(1), pointer=pointer)
             self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
 
-    def tally_again(self, rule: str, key: str | bytes, times: int) -> None:
-        """Count *times* more findings of a *key* that was tallied before."""
+    def tally_again(self, rule: str, key: str | bytes) -> None:
+        """Count one more finding of a *key* that was tallied before."""
         known = self._tallies.get((rule, key))
         if known is not None:
-            known.count += times
-        elif times:
-            self.count(rule, times)
+            known.count += 1
+        else:
+            self.count(rule, 1)
 
     def settle(self) -> None:
         """Write the final counts into the messages of tallied findings."""

@@ -334,7 +334,7 @@ class StreamChecker:
             place.data = data.rstrip(b"\n")
             self._checker.report_whole_floats(proven.whole_floats, place)
         for key in proven.unknown:
-            self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{proven.kind} {key}"), 1)
+            self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{proven.kind} {key}"))
 
     def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
         self._collector.add_validation(line, validated)
