@@ -147,7 +147,7 @@ def test_an_invalid_record_ends_no_training(directory: Path, capfd: pytest.Captu
         run.run_start()
         for _ in range(3):
             run.eval(None)  # type: ignore[arg-type]
-        run.step(-1)
+        run.tap("r", step=-1)
         run.tap("r", step=1, nope=1)  # type: ignore[call-arg]
         run.step(1, loss=0.5)
         run.step(1, loss=0.5)
