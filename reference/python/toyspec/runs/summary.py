@@ -98,6 +98,8 @@ class RunSummary:
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
         """Curve of every metric: by name: those of ``Record.values``."""
+        self.step_names: dict[str, str] = {}
+        """The metric over which a metric is drawn, as the run defines it; ``*`` at the end of a name stands for any."""
         self.goals: dict[str, str] = {}
         """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
         self.dialect: DialectUse | None = None
@@ -316,11 +318,20 @@ class RunSummary:
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "define" and record.profile == "toy/v1" and isinstance(record.get("step_name"), str):
+            self._keep_named("step_names", self.step_names, str(record.get("name")), record["step_name"])
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
         if record.kind == "note" and record.profile == "toy/v1":
             for key, counts in self.missing.items():
                 counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+    def axis_of(self, metric: str) -> str | None:
+        """Return the metric over which the run wants *metric* drawn; None where it does not say."""
+        exact = self.step_names.get(metric)
+        patterns = (each for each in self.step_names if each.endswith("*") and metric.startswith(each[:-1]))
+        longest = max(patterns, key=len, default=None)
+        return exact if exact is not None or longest is None else self.step_names[longest]
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""

@@ -547,7 +547,7 @@ class RunStream:
         return self.settings.on_error == "disable" and self.settings.values != "exact"
 
     def _step_of(self, given: dict[str, Any]) -> object:
-        """Return the step of values *given*, COUNTED if it is no number of a step: that becomes a value of its own."""
+        """Return the step of values *given*, COUNTED if it cannot be one, which is kept as a value of its own."""
         number = step_number(given["step"])
         if number is not None:
             return number
@@ -558,7 +558,7 @@ class RunStream:
         return COUNTED
 
     def _give_a_number(self, event: Step) -> Numbering:
-        """Make the step of *event* a number; return ``counted`` if it is none, which becomes a member of extra."""
+        """Make the step of *event* a number; return ``counted`` if it cannot be one, which is kept in extra."""
         number = step_number(event.step)
         if number is not None:
             event.step = number
