@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve
     from toyspec.view.live_curves import LiveCurves
-    from toyspec.view.pictures import Layout, PicturePanel, PictureFormat
+    from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40
