@@ -376,5 +376,5 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "seconds": run.seconds,
         "started_at": run.started_at,
         "model": run.start.get("model"),
-        "config": run.start.get("config"),
+        "config": run.settled_start.get("config"),
     }

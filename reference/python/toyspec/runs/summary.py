@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
@@ -77,6 +77,8 @@ class RunSummary:
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
+    find_resumptions: Callable[[], Iterable[Record]] | None = None
+    """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
     def __init__(
         self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
@@ -204,8 +206,8 @@ class RunSummary:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
         found = self.facts.all()
         for part in ("model", "config"):
-            if isinstance(self.start.get(part), dict):
-                found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
+            if isinstance(self.settled_start.get(part), dict):
+                found |= {f"{part}.{name}": value for name, value in flat(self.settled_start[part])}
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
         best = {name: self.best(name) for name in self.series}
         return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
@@ -221,6 +223,13 @@ class RunSummary:
         from toyspec.runs.history import history
 
         return history(self.path, metrics, x, attempts=attempts, dialect=self.choice or "auto")
+
+    @cached_property
+    def settled_start(self) -> dict[str, Any]:
+        """``start`` with the settings of all resumptions, also of those that the ends of a long stream do not show."""
+        if self.find_resumptions is None:
+            return self.start
+        return reduce(start_after, self.find_resumptions(), self.start)
 
     @cached_property
     def facts(self) -> RunFacts:
