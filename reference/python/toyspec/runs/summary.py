@@ -33,7 +33,7 @@ from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.read_reports import ReadReport
