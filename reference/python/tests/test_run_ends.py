@@ -126,7 +126,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three resumptions, of which the ends show none: facts, settings and filters are those of the whole stream."""
-    resumptions = [
+    resumptions: list[dict[str, Any]] = [
         RESUME | {"t": at * 1000.0, "from_step": from_step, "config": config}
         for at, from_step, config in (
             (1, 900, {"lr": 0.2}),
@@ -135,9 +135,9 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
         )
     ]
     # A text with the word does not count, and the pieces that are searched end anywhere.
-    records = [START | {"config": {"lr": 0.1, "a": 1, "max_steps": 2000}}]
-    for at, resume in enumerate([NOTE | {"t": 0.5, "text": "run_resume"}, *resumptions]):
-        first = 1 if not at else resume["from_step"] + 1
+    records: list[dict[str, Any]] = [START | {"config": {"lr": 0.1, "a": 1, "max_steps": 2000}}]
+    for at, resume in enumerate([{**NOTE, "t": 0.5, "text": "run_resume"}, *resumptions]):
+        first = int(resume.get("from_step", 0)) + 1
         records += [resume, *(step | {"t": at * 1000.0 + step["t"] / 99} for step in _steps(first, first + 999))]
     monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
     path = _write(tmp_path, _lines([*records, END | {"t": 4000.0}]))

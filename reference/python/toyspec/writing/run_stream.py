@@ -49,8 +49,8 @@ _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
 
-# The end of a message that shows the value that was found.
-_FOUND_VALUE: Final = re.compile(r", (?:got|which is) ")
+# What follows in a message is the value that was found.
+_FOUND_VALUE: Final = re.compile(r", (?:got|which is) |(?<=\Astep) \d+ after step ")
 
 
 class RunStream:
