@@ -71,6 +71,7 @@ SLOW_TESTS = (
     "test_convert_importing.py::test_import_takes_bounded_memory",
     "test_convert_tensorboard.py::test_flipped_byte_costs_one_value",
     "test_convert_wandb.py::test_flipped_byte_costs_one_record",
+    "test_docs_examples.py::test_documented_programs_have_types",
     "test_docs_examples.py::test_page_runs[docs/how-to/come-from-another-tracker.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/log-from-frameworks.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/make-your-own-profile.md]",

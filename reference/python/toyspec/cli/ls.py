@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from argparse import ArgumentTypeError
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.run_arguments import run_filter
 from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
@@ -125,7 +125,7 @@ def _add_columns(parser: Parser) -> None:
     parser.add_argument(
         "--where",
         metavar="FILTER",
-        type=_filter,
+        type=run_filter,
         action="append",
         default=[],
         help="list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
@@ -316,13 +316,6 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _filter(text: str) -> Expression:
-    try:
-        return expression(text)
-    except ExpressionError as error:
-        raise ArgumentTypeError(f"{text!r}: {error}") from None
-
-
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
     from toyspec.runs.listing import list_runs
 
@@ -383,5 +376,5 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "seconds": run.seconds,
         "started_at": run.started_at,
         "model": run.start.get("model"),
-        "config": run.start.get("config"),
+        "config": run.settled_start.get("config"),
     }

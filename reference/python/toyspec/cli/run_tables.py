@@ -151,7 +151,9 @@ class RunRows:
         values = [fields.value(name) for name in self._more]
         return [
             _labelled(
-                shown(_relative(run.directory, run.name, self._root)), run.annotations.name, run.annotations.starred
+                shown(_relative(run.directory, run.name, self._root)),
+                None if run.facts.name == run.facts.run else run.facts.name,
+                run.annotations.starred,
             ),
             _marked(state, sealed=run.sealed, as_of=run.as_of),
             figure(reason) if isinstance(reason, str) else "",
@@ -222,7 +224,7 @@ def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:
 
 
 def _labelled(path: str, name: str | None, is_starred: bool) -> str:
-    """Return the *path* of a run with its *name* by annotation, and a star."""
+    """Return the *path* of a run with its *name*, where it has another one, and a star."""
     return path + ("" if name is None else f' "{shortened(name)}"') + (" *" if is_starred else "")
 
 

@@ -177,7 +177,7 @@ class RunFacts:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """All settings of the run: see ``settings_of``."""
-        return settings_of(self.summary.start)
+        return settings_of(self.summary.settled_start)
 
 
 def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
@@ -33,7 +33,7 @@ from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.read_reports import ReadReport
@@ -77,6 +77,8 @@ class RunSummary:
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
+    find_resumptions: Callable[[], Iterable[Record]] | None = None
+    """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
     def __init__(
         self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
@@ -98,6 +100,8 @@ class RunSummary:
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
         """Curve of every metric: by name: those of ``Record.values``."""
+        self.step_names: dict[str, str] = {}
+        """The metric over which a metric is drawn, as the run defines it; ``*`` at the end of a name stands for any."""
         self.goals: dict[str, str] = {}
         """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
         self.dialect: DialectUse | None = None
@@ -202,8 +206,8 @@ class RunSummary:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
         found = self.facts.all()
         for part in ("model", "config"):
-            if isinstance(self.start.get(part), dict):
-                found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
+            if isinstance(self.settled_start.get(part), dict):
+                found |= {f"{part}.{name}": value for name, value in flat(self.settled_start[part])}
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
         best = {name: self.best(name) for name in self.series}
         return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
@@ -219,6 +223,13 @@ class RunSummary:
         from toyspec.runs.history import history
 
         return history(self.path, metrics, x, attempts=attempts, dialect=self.choice or "auto")
+
+    @cached_property
+    def settled_start(self) -> dict[str, Any]:
+        """``start`` with the settings of all resumptions, also of those that the ends of a long stream do not show."""
+        if self.find_resumptions is None:
+            return self.start
+        return reduce(start_after, self.find_resumptions(), self.start)
 
     @cached_property
     def facts(self) -> RunFacts:
@@ -316,11 +327,20 @@ class RunSummary:
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "define" and record.profile == "toy/v1" and isinstance(record.get("step_name"), str):
+            self._keep_named("step_names", self.step_names, str(record.get("name")), record["step_name"])
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
         if record.kind == "note" and record.profile == "toy/v1":
             for key, counts in self.missing.items():
                 counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+    def axis_of(self, metric: str) -> str | None:
+        """Return the metric over which the run wants *metric* drawn; None where it does not say."""
+        exact = self.step_names.get(metric)
+        patterns = (each for each in self.step_names if each.endswith("*") and metric.startswith(each[:-1]))
+        longest = max(patterns, key=len, default=None)
+        return exact if exact is not None or longest is None else self.step_names[longest]
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""

@@ -97,6 +97,8 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
     summary.may_be_annotated = work.may_be_annotated
+    # The rest of the stream is read next; this row is to be there before.
+    summary.find_resumptions = None
     row = row_of(summary, work.run)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}

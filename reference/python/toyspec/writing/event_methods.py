@@ -70,7 +70,8 @@ class EventMethods(ABC):
         log counts.
 
         Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
-        more than the call before. With ``step=None`` they belong to no step.
+        more than the call before. With ``step=None`` they belong to no step. A *step* that is not an integer ≥ 0
+        is left out, and counted: the values are where they are without one, with ``given_step``, what was passed.
         """
         given = named if values is None else self._with_named("values", values, named) if named else values
         at = COUNTED if step is ... else step

@@ -285,7 +285,8 @@ class RunWriter(EventMethods):
     ) -> None:
         """Write one optimizer step, or one decoded token; without *step* its number is one more than the last.
 
-        Values by other names are members of *extra*: ``run.step(5, loss=2.5, acc=0.5)``.
+        Values by other names are members of *extra*: ``run.step(5, loss=2.5, acc=0.5)``. A *step* that is not an
+        integer ≥ 0 is left out, and counted: the record is the next step, and ``extra`` has it as ``given_step``.
         """
         if named:
             self._look_at_names(named)
