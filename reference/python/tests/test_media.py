@@ -255,3 +255,38 @@ def test_summary_writer_and_wandb_write_media(tmp_path: Path) -> None:
     run.finish()
     (bundle,) = (path.parent for path in (tmp_path / "wb").rglob("events.jsonl"))
     assert ["a", "h", "t", "s"] == [each["name"] for each in media(records_of(bundle))]
+
+
+def test_file_of_a_media_event(tmp_path: Path) -> None:
+    """``run.media`` with a content writes the file first; another digest is refused alone."""
+    digest = hashlib.sha256(b"notes").hexdigest()
+    with toyspec.RunWriter(tmp_path / "r", run_id="r", on_error="raise") as run:
+        run.run_start()
+        run.media("a", media_type="Text/Plain; charset=utf-8", content=b"notes", step=1)
+        with pytest.raises(ValueError, match="its sha256 is"):
+            run.media("b", media_type="text/plain", content=b"other", sha256=digest, step=1)
+        run.step(1, loss=0.5)
+    assert {"step", "media"} < {record["kind"] for record in records_of(tmp_path / "r")}
+    assert [f"{digest}.txt"] == [path.name for path in (tmp_path / "r" / "media").iterdir()]
+
+
+def test_folder_of_media_that_is_a_link(tmp_path: Path) -> None:
+    """Nothing is written through a link that leads out of the bundle, and the training goes on."""
+    (tmp_path / "elsewhere").mkdir()
+    with toyspec.start_run(tmp_path, run_id="r") as run:
+        (tmp_path / "r" / "media").symlink_to(tmp_path / "elsewhere")
+        run.log({"note": toyspec.File(b"notes"), "loss": 0.5}, step=1)
+    assert [] == list((tmp_path / "elsewhere").iterdir())
+    assert "scalars" in (tmp_path / "r" / "events.jsonl").read_text(encoding="utf-8")
+
+
+def test_artifact_outside(tmp_path: Path) -> None:
+    """A path that leaves the bundle is refused, and nothing else with it."""
+    with toyspec.RunWriter(tmp_path / "r", run_id="r", on_error="raise") as run:
+        run.run_start()
+        for path in ("../x", "/etc/passwd", "C:x", "a/../../x", "\\\\host\\x"):
+            with pytest.raises(ValueError, match="leaves the bundle"):
+                run.write({"kind": "artifact", "path": path})
+        run.write({"kind": "artifact", "path": "a..b/x"})
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "r" / "events.jsonl").read_bytes().splitlines()]
+    assert ["run_start", "artifact", "run_end"] == kinds

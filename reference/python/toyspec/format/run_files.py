@@ -34,11 +34,23 @@ def media_file(sha256: str, media_type: str) -> str | None:
     return f"{MEDIA_FOLDER}/{sha256}.{extension}"
 
 
+def leaves_bundle(path: str) -> bool:
+    """Return whether *path* is absolute or has the part ``..``, on POSIX systems or on Windows."""
+    has_drive = path[1:2] == ":" and path[:1].isascii() and path[:1].isalpha()
+    return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
+
+
+def other_ranks(directory: str) -> list[int]:
+    """Return the ranks from 1 on that have a stream in *directory*, in order; raise OSError."""
+    with os.scandir(directory or os.curdir) as entries:
+        return sorted(rank for entry in entries if (rank := rank_of(entry.name)) and entry.is_file())
+
+
 def has_other_ranks(stream: str) -> bool:
     """Return whether other ranks have streams beside *stream*, that of rank 0; False for a stream of another name."""
     if rank_of(os.path.basename(stream)) != 0:
         return False
     try:
-        return any(rank_of(name) for name in os.listdir(os.path.dirname(stream) or os.curdir))
+        return bool(other_ranks(os.path.dirname(stream)))
     except OSError:
         return False
