@@ -100,7 +100,7 @@ class Summarizing:
     def rank(self, stream: Stream) -> Members:
         """Return the views of one rank."""
         views = self.summary(stream)
-        shown = {key: views[key] for key in ("steps", "last_step", "reason") if key in views}
+        shown: Members = {key: views[key] for key in ("steps", "last_step", "reason") if key in views}
         return {"state": self.reading.state(stream), **shown}
 
     def first_stopped(self, rows: Mapping[int, Members]) -> int | None:

@@ -41,7 +41,6 @@ def read(request: Message) -> Message:
     """Answer as a reader."""
     options = {"mode": request["mode"]} if "mode" in request else {}
     directory, name = request.get("directory"), request.get("name")
-    is_bundle = directory is not None and name is None
     reading = toyspec.read(
         request["stream"] if directory is None else os.path.join(directory, name or ""),
         profile=request.get("profile"),
@@ -64,7 +63,7 @@ def read(request: Message) -> Message:
             answer["error"] = {"line": error.line, "offset": error.offset, "reason": reason}
         return answer
     tagged = [tagged_record(record.value, record.profile) for record in records]
-    ranks = {"ranks": other_ranks(directory)} if is_bundle else {}
+    ranks = {"ranks": other_ranks(directory)} if directory is not None and name is None else {}
     return {"outcome": "read", "records": tagged, **_report(reading.report), **ranks}
 
 

@@ -86,12 +86,12 @@ def _ranks(directory: str, first: Views, max_line_bytes: int) -> dict[str, Any]:
 
 
 def _rank(rank: int, views: Views) -> dict[str, Any]:
-    shown = {key: views.members[key] for key in ("steps", "last_step", "reason") if key in views.members}
+    shown: dict[str, Any] = {key: views.members[key] for key in ("steps", "last_step", "reason") if key in views.members}
     return {"rank": rank, "state": views.state, **shown}
 
 
 def first_stopped(ranks: Mapping[int, tuple[int | None, str]]) -> int | None:
-    """Return the rank that came least far; of several the only one that is not complete, None where none stands out.
+    """Return the rank that came least far; of several the only one that is not complete, None where it is not one alone.
 
     *ranks* has the last step and the state of each; a rank without a step came less far than any other.
     """
