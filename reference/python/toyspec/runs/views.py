@@ -91,7 +91,7 @@ def _rank(rank: int, views: Views) -> dict[str, Any]:
 
 
 def first_stopped(ranks: Mapping[int, tuple[int | None, str]]) -> int | None:
-    """Return the rank that came least far; of several the only one that is not complete, None where it is not one alone.
+    """Return the rank that came least far; of several the only one that is not complete; None where none is alone.
 
     *ranks* has the last step and the state of each; a rank without a step came less far than any other.
     """
