@@ -86,8 +86,8 @@ def _ranks(directory: str, first: Views, max_line_bytes: int) -> dict[str, Any]:
 
 
 def _rank(rank: int, views: Views) -> dict[str, Any]:
-    shown: dict[str, Any] = {key: views.members[key] for key in ("steps", "last_step", "reason") if key in views.members}
-    return {"rank": rank, "state": views.state, **shown}
+    found: dict[str, Any] = {"rank": rank, "state": views.state}
+    return found | {key: views.members[key] for key in ("steps", "last_step", "reason") if key in views.members}
 
 
 def first_stopped(ranks: Mapping[int, tuple[int | None, str]]) -> int | None:
