@@ -290,3 +290,45 @@ def test_artifact_outside(tmp_path: Path) -> None:
         run.write({"kind": "artifact", "path": "a..b/x"})
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "r" / "events.jsonl").read_bytes().splitlines()]
     assert ["run_start", "artifact", "run_end"] == kinds
+
+
+def test_show_names_what_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``toyspec show`` names media, tables, histograms, samples, alerts, files and the parent."""
+    from toyspec.cli.main import main
+
+    with toyspec.start_run(tmp_path, run_id="r", parent={"run_id": "llama-020", "step": 4}, git=None) as run:
+        for step in (1, 2, 3):
+            run.log({"pred": toyspec.File(b"%d" % step, media_type="image/png"), "loss": 1 / step}, step=step)
+            run.log({"w": toyspec.Histogram(edges=[0, 1, 2], counts=[3, 4])}, step=step)
+            run.sample("q", "a", step=step, reward=0.5 * step)
+        run.log({"scores": toyspec.File(b"a,b\n1,2\n", media_type="text/csv")}, step=3)
+        run.alert("loss is \x1b[31mNaN", rule="nan", level="error", step=3)
+        run.write({"kind": "reference", "uri": "s3://bucket/data", "role": "data"})
+    capsys.readouterr()
+    assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
+    shown = " ".join(capsys.readouterr().out.split())
+    for fact in (
+        "fork of llama-020 at step 4",
+        "media pred 3 steps 1 to 3 image/png, last in media/",
+        "table scores at step 3 text/csv, last in media/",
+        "histogram w 3 steps 1 to 3",
+        "samples 3 steps 1 to 3 reward 0.5 to 1.5, mean 1",
+        "alert error nan at step 3 loss is",
+        "reference s3://bucket/data data",
+    ):
+        assert fact in shown, fact
+    assert "\x1b" not in shown
+
+
+def test_show_of_many_names_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of very many names, a dozen are shown and the others counted."""
+    from toyspec.cli.main import main
+
+    with toyspec.start_run(tmp_path, run_id="r", git=None) as run:
+        for number in range(1100):
+            run.histogram(f"h{number}", edges=[0, 1], counts=[1], step=1)
+    capsys.readouterr()
+    assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
+    out = capsys.readouterr().out
+    assert 13 == out.count("histogram") - out.count("1100 histogram")
+    assert "and 1088 more under other names" in out
