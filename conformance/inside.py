@@ -24,7 +24,8 @@ class Inside:
 
     def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to *request*; raise AdapterError where the adapter raises anything."""
-        message = json.loads(encoded(request)) | ({"stream": request["stream"]} if "stream" in request else {})
+        bare = {key: request[key] for key in ("stream", "media") if key in request}
+        message = json.loads(encoded(request)) | bare
         try:
             answer = self._adapter.answer(message)
         except Exception as error:  # noqa: BLE001  (a program would have crashed)

@@ -87,6 +87,8 @@ def encoded(request: Mapping[str, Any]) -> bytes:
     message = dict(request)
     if isinstance(message.get("stream"), bytes):
         message["stream"] = base64.b64encode(message["stream"]).decode()
+    if "media" in message:
+        message["media"] = [base64.b64encode(content).decode() for content in message["media"]]
     return json.dumps(message).encode() + b"\n"
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 SESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sessions")
 _RUN_REQUIRED = frozenset({"exist", "end", "records", "outcome"})
-_RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another"}
+_RUN_KEYS = _RUN_REQUIRED | {"error", "held_by_another", "media"}
 _REQUIRED = frozenset({"why", "profile", "run_id", "proves"}) | _RUN_REQUIRED
-_OUTCOME = frozenset({"expected", "beside", "unchanged", "special", "fragment_bytes", "text_bytes", "copies"})
+_OUTCOME = frozenset({"expected", "beside", "files", "unchanged", "special", "fragment_bytes", "text_bytes", "copies"})
 _KEYS = _REQUIRED | _RUN_KEYS | _OUTCOME | {"since", "until", "then"}
 _LONG = "<long>"
 EITHER = "either"
@@ -58,13 +58,22 @@ class Session(Case):
         return beside
 
     @property
+    def media(self) -> Mapping[str, bytes]:
+        """The expected content of every file in the folder of media, by its path from the directory."""
+        media: dict[str, str] = self.content.get("files", {})
+        return {path: text.encode() for path, text in media.items()}
+
+    @property
     def is_timed_by_writer(self) -> bool:
         """True when the records of the last run lack their times, which the clock of the writer gives."""
         return self.profile == "toy/v1" and all("t" not in record for record in self.runs[-1]["records"])
 
     @property
     def special(self) -> Mapping[str, str]:
-        """What exists before that is not a regular file, by its name: ``fifo``, or the target of a link."""
+        """What exists before that is not a regular file, by its name: ``fifo``, ``outside``, or the target of a link.
+
+        What is outside is a link to an empty directory beside that of the run.
+        """
         special: dict[str, str] = self.content.get("special", {})
         return special
 
@@ -170,7 +179,9 @@ def _files(folder: str) -> dict[str, bytes]:
     if not os.path.isdir(folder):
         return {}
     found = {}
-    for name in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, name), "rb") as file:
-            found[name] = file.read()
-    return found
+    for below, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(below, name)
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, folder).replace(os.sep, "/")] = file.read()
+    return dict(sorted(found.items()))

@@ -45,10 +45,15 @@ def summary(case: Case) -> dict[str, Any]:
     """Return the summary of *case* as one tagged value."""
     rows = list(_rows(case))
     if case.profile == "toy/v1":
-        return _without_absent(_toy(rows, goes_on=case.until is None))
+        return {**_without_absent(_toy(rows, goes_on=case.until is None)), **_listed_ranks(case)}
     if case.profile == "metrics/v1":
         return _without_absent(_metrics(rows))
     return _without_absent(_kaun(rows, case)) if case.profile == "kaun/v1" else {}
+
+
+def _listed_ranks(case: Case) -> dict[str, Any]:
+    """Return the views of ranks as *case* lists them: they depend on the records of other streams."""
+    return {key: case.summary[key] for key in ("ranks", "first_stopped") if case.summary and key in case.summary}
 
 
 def _rows(case: Case) -> Iterator[Row]:

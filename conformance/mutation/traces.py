@@ -69,7 +69,9 @@ class Probe:
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         is_plain = request.get("stream", self._question.case.data) is self._question.case.data
         # The encoded form has the stream in it; it is put there again for each mutant.
-        bare = {key: value for key, value in request.items() if key != "stream"} | {"has": "stream" in request}
+        bare = {key: value for key, value in request.items() if key not in ("stream", "media")} | {
+            "has": "stream" in request
+        }
         self._requests.append(json.dumps(bare).encode() if is_plain else None)
         answer = self._ask(request)
         message = written(answer)

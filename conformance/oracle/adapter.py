@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 STREAMS = ("events.jsonl", "metrics.jsonl")
+_RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl(?![\s\S])", re.ASCII)
 _INTEGERS = frozenset({"max_line_bytes", "follower"})
 
 
@@ -42,6 +44,7 @@ class Oracle:
         "ranks",
         "findings_offset",
         "own_kinds",
+        "media",
     ]
     lines_type: type[Lines] = Lines
     reading_type: type[Reading] = Reading
@@ -88,15 +91,39 @@ class Oracle:
         """Answer as a reader."""
         reading = self.reading(request)
         stream, _ = self.opened(request, reading)
-        return reading.read(stream, request.get("mode"), request.get("view"))
+        answer = reading.read(stream, request.get("mode"), request.get("view"))
+        if "directory" in request and tables.has("1.3"):
+            answer["ranks"] = self.ranks(request["directory"])
+        return answer
+
+    def ranks(self, directory: str) -> list[int]:
+        """Return the ranks from 1 on that have a stream in a bundle, in order."""
+        return sorted(
+            int(found[1])
+            for name in os.listdir(directory)
+            if (found := self.is_rank(name)) is not None and os.path.isfile(os.path.join(directory, name))
+        )
+
+    def is_rank(self, name: str) -> re.Match[str] | None:
+        """Return the match of the name of a stream of another rank, with its digits."""
+        return _RANK.match(name)
 
     def summarize(self, request: Message) -> Message:
         """Answer as a summarizer."""
         reading = self.reading(request)
         stream, _ = self.opened(request, reading)
         run_id = self.bundle_id(request["directory"]) if "directory" in request else None
-        summary = self.summarizing_type(reading).summary(stream, run_id)
+        summarizing = self.summarizing_type(reading)
+        summary = summarizing.summary(stream, run_id)
+        others = self.ranks(request["directory"]) if "directory" in request and tables.has("1.3") else []
+        if others and stream.profile == "toy/v1":
+            summary |= summarizing.ranks({0: stream, **self.others(request, reading, others)})
         return {"profile": stream.profile, "state": reading.state(stream), "summary": summary}
+
+    def others(self, request: Message, reading: Reading, ranks: list[int]) -> dict[int, Stream]:
+        """Return the streams of other ranks, by rank."""
+        named = {rank: {**request, "name": f"events.rank-{rank}.jsonl", "profile": "toy/v1"} for rank in ranks}
+        return {rank: self.opened(each, reading)[0] for rank, each in named.items()}
 
     def bundle_id(self, directory: str) -> str:
         """Return the run_id of a kaun/v1 bundle."""
@@ -199,6 +226,8 @@ def run(adapter: Oracle, arguments: list[str]) -> int:
             request = json.loads(line)
             if "stream" in request:
                 request["stream"] = base64.b64decode(request["stream"])
+            if "media" in request:
+                request["media"] = [base64.b64decode(content) for content in request["media"]]
             answer = adapter.answer(request)
             if "stream" in answer:
                 answer["stream"] = base64.b64encode(answer["stream"]).decode()

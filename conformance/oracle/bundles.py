@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
@@ -13,11 +14,11 @@ from conformance import locking
 from conformance.format_facts import MAX_SAFE_RUN_ID_CHARS
 from conformance.oracle import tables
 from conformance.oracle.lines import is_manifest
-from conformance.oracle.stream_rules import ToyRules
+from conformance.oracle.stream_rules import OUTSIDE, ToyRules
 from conformance.oracle.writing import RefusedError, Writing, unwrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.oracle.reading import Reading, Stream
     from conformance.oracle.stream_rules import Seen
@@ -52,7 +53,13 @@ class Bundles:
             kept = self.kept(stream, request["exist"], writer)
             self.demand_resume(request, kept)
             writer.open()
+            contents = request.get("media", [])
+            if contents:
+                self.demand_folder(request["directory"])
+                request = {**request, "records": self.with_hashes(request["records"], contents)}
             lines = self.lines(request, writer)
+            for record, content in zip(self.media(request["records"]), contents, strict=False):
+                self.file(request["directory"], record, content)
             if stream is not None and request["exist"] == "replace" and self.is_worth_keeping(stream):
                 self.move_away(path)
                 self.closed(descriptor)
@@ -128,8 +135,52 @@ class Bundles:
 
     def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
         """Return the lines to write; raise RefusedError."""
+        for record in request["records"]:
+            self.demand_inside(unwrapped(record))
         lines = [writer.record(record) for record in request["records"]]
         return b"".join(lines + [writer.record(record) for record in self.last(request, writer)])
+
+    def demand_inside(self, record: Mapping[str, Any]) -> None:
+        """Raise RefusedError if the path of an artifact leaves the bundle."""
+        path = record.get("path") if record.get("kind") == "artifact" and tables.has("1.3") else None
+        if isinstance(path, str) and OUTSIDE.search(path):
+            raise RefusedError("the path of the artifact leaves the bundle")
+
+    def media(self, records: list[Any]) -> list[Mapping[str, Any]]:
+        """Return the records of media, the contents of which a request has."""
+        return [found for record in records if (found := unwrapped(record)).get("kind") == "media"]
+
+    def demand_folder(self, directory: str) -> None:
+        """Raise RefusedError if the folder of media is not one of the bundle."""
+        folder = os.path.join(directory, "media")
+        if os.path.islink(folder):
+            raise RefusedError("media is not a folder of the bundle")
+
+    def with_hashes(self, records: list[Any], contents: list[bytes]) -> list[Any]:
+        """Return the records, those of media with the hash of their content; raise RefusedError at another one."""
+        hashes = iter([hashlib.sha256(content).hexdigest() for content in contents])
+        return [self.with_hash(unwrapped(record), hashes) for record in records]
+
+    def with_hash(self, record: Mapping[str, Any], hashes: Iterator[str]) -> Mapping[str, Any]:
+        """Return a record with the next of the *hashes* if it is one of media."""
+        if record.get("kind") != "media":
+            return record
+        digest = next(hashes)
+        if record.get("sha256", digest) != digest:
+            raise RefusedError("the content has another hash")
+        return {**record, "sha256": digest}
+
+    def file(self, directory: str, record: Mapping[str, Any], content: bytes) -> None:
+        """Write the file of a record of media."""
+        folder = os.path.join(directory, "media")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, f"{record['sha256']}.{self.extension(record['media_type'])}")
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def extension(self, media_type: str) -> str:
+        """Return the extension of the file of a media type."""
+        return tables.extension(media_type)
 
     def is_worth_keeping(self, stream: Stream) -> bool:
         """Return whether a replaced stream has any bytes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_OPEN_REGIONS = 4096
 _RANK = re.compile(r"events(?:\.rank-([1-9][0-9]{0,8}))?\.jsonl(?![\s\S])")
 _HASH = re.compile(r"[0-9a-f]{64}(?![\s\S])")
-_OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|(?![\s\S]))")
+OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|(?![\s\S]))")
 
 Finding = tuple[str, str]
 """A rule and the pointer to its place in the record."""
@@ -259,7 +259,7 @@ class ToyRules(StreamRules):
     def path(self, seen: Seen) -> Iterator[Finding]:
         """Require that artifacts are in the bundle."""
         path = seen.text("path") if seen.kind == "artifact" and tables.has("1.3") else None
-        if path is not None and _OUTSIDE.search(path):
+        if path is not None and OUTSIDE.search(path):
             yield "artifact-outside", "/path"
 
     def lacking(self, seen: Seen) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from conformance.oracle.record_rules import RecordRules
 from conformance.tagging import TAGS, f32_text, float_text, untag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.oracle.json_text import Value
     from conformance.oracle.reading import Reading, Stream
@@ -89,6 +89,31 @@ class Summarizing:
         if "reason" in end:
             found["reason"] = end["reason"]
         return found
+
+    def ranks(self, streams: Mapping[int, Stream]) -> Members:
+        """Return the views of the ranks of a run, given their streams."""
+        rows = {rank: self.rank(stream) for rank, stream in streams.items()}
+        first = self.first_stopped(rows)
+        listed = {"ranks": [{"rank": number(rank), **row} for rank, row in rows.items()]}
+        return listed | ({} if first is None else {"first_stopped": number(first)})
+
+    def rank(self, stream: Stream) -> Members:
+        """Return the views of one rank."""
+        views = self.summary(stream)
+        shown: Members = {key: views[key] for key in ("steps", "last_step", "reason") if key in views}
+        return {"state": self.reading.state(stream), **shown}
+
+    def first_stopped(self, rows: Mapping[int, Members]) -> int | None:
+        """Return the rank that stopped before the others, None if the streams do not tell."""
+        lowest = min(self.came_to(row) for row in rows.values())
+        left = {rank: row for rank, row in rows.items() if self.came_to(row) == lowest}
+        if len(left) > 1:
+            left = {rank: row for rank, row in left.items() if row["state"] != "complete"}
+        return next(iter(left)) if len(left) == 1 else None
+
+    def came_to(self, row: Members) -> int:
+        """Return the last step of a rank, -1 without one."""
+        return untag(row["last_step"]) if "last_step" in row else -1
 
     def start(self, records: Sequence[Members]) -> Members:
         """Return the run_start that describes the run, empty if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from conformance.format_facts import MAX_LINE_BYTES
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.cases import Case
 
 _EXCERPT_BYTES = 40
+_RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl(?![\s\S])", re.ASCII)
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "toy/v1": {},
@@ -121,8 +123,19 @@ def change(expected: bytes | None, found: bytes | None) -> str:
 
 
 def is_of_a_rank(case: Case) -> bool:
-    """Return whether *case* is about the stream of a rank in its bundle, which only checkers are asked about."""
+    """Return whether *case* is about the stream of a rank in its bundle."""
     return case.scope == "bundle" and case.options.name is not None
+
+
+def has_ranks(case: Case) -> bool:
+    """Return whether *case* is about which ranks have a stream: a file of its bundle is named like one."""
+    return case.scope == "bundle" and any("rank-" in name for name in (*case.files, *case.entries))
+
+
+def other_ranks(case: Case) -> list[int]:
+    """Return the ranks from 1 on that have a stream in the bundle of *case*, in order."""
+    found = (_RANK.match(name) for name in case.regular_files)
+    return sorted(int(match[1]) for match in found if match)
 
 
 def capabilities(case: Case) -> frozenset[str]:

@@ -62,8 +62,8 @@ class Needs:
     capabilities: frozenset[str] = frozenset()
     locks: frozenset[str] = frozenset()
     """Kinds of locks that the writer must take."""
-    is_held: bool = False
-    """True when a stream stays open between two requests, which one program alone can answer."""
+    is_in_lines: bool = False
+    """True when only ``--lines`` mode can carry it: a stream stays open between two requests, or files go along."""
 
     def missing(self, hello: Mapping[str, Any], role: str) -> str | None:
         """Return what *hello* does not name for *role*, None if it names everything."""
@@ -77,7 +77,7 @@ class Needs:
         untaken = sorted(self.locks.difference(hello.get("locks", self.locks)))
         if untaken:
             return f"lock {untaken[0]}"
-        return "--lines mode" if self.is_held and not hello.get("lines") else None
+        return "--lines mode" if self.is_in_lines and not hello.get("lines") else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,9 @@ from conformance.probes.expected import (
     capabilities,
     contents,
     file_differences,
+    has_ranks,
     is_of_a_rank,
+    other_ranks,
     stream_request,
     with_defaults,
 )
@@ -31,7 +33,7 @@ _SHOWN = 5
 
 def questions(case: Case) -> Iterator[Question]:
     """Yield what a reader is asked about *case*."""
-    if is_of_a_rank(case) or case.stream is None or case.follow:
+    if case.stream is None or case.follow:
         return
     needed = capabilities(case)
     for mode in MODES:
@@ -40,6 +42,9 @@ def questions(case: Case) -> Iterator[Question]:
     if "#" not in case.name and case.state != "complete":
         needs = Needs(profile=case.profile, mode="tail", capabilities=needed)
         yield Question(case=case, role="reader", detail="default", needs=needs, play=partial(_read, case, None, "tail"))
+    if case.scope == "bundle" and not is_of_a_rank(case) and has_ranks(case):
+        needs = Needs(profile=case.profile, mode="salvage", capabilities=needed | {"ranks"})
+        yield Question(case=case, role="reader", detail="ranks", needs=needs, play=partial(_ranks, case))
     if _resumes(case):
         needs = Needs(profile=case.profile, mode="salvage", capabilities=needed | {"latest_attempt"})
         yield Question(case=case, role="reader", detail="latest", needs=needs, play=partial(_latest, case))
@@ -64,7 +69,16 @@ def _read(case: Case, named: Mode | None, mode: Mode, stage: Stage) -> list[str]
 def _latest(case: Case, stage: Stage) -> list[str]:
     request = _request(case, stage) | {"mode": "salvage", "view": "latest"}
     right = Oracle().read(request)
-    return _record_differences(case, right["records"], stage.answer(request))
+    answer = stage.answer(request)
+    # The rest of the report is about the whole stream.
+    found = list(_report_differences(case, "salvage", request, answer))
+    return found + _record_differences(case, right["records"], answer)
+
+
+def _ranks(case: Case, stage: Stage) -> list[str]:
+    answer = stage.answer(_request(case, stage) | {"mode": "salvage"})
+    expected = other_ranks(case)
+    return [] if answer.get("ranks") == expected else [f"ranks is {answer.get('ranks')}, expected {expected}"]
 
 
 def _request(case: Case, stage: Stage) -> dict[str, Any]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # Kinds to which a writer may add members, such as the machine and the date.
 _OPEN_KINDS = frozenset({"run_start", "run_resume"})
-# Members that a writer may add to run_end: the program does not give them.
-_OPEN_MEMBERS = frozenset({"t", "ended_at", "exit_code"})
+# Members that a writer may add to these kinds: the program does not give them.
+_ADDED = {"run_end": frozenset({"t", "ended_at", "exit_code"}), "media": frozenset({"t", "size_bytes"})}
 _SHOWN = 5
 _STANDS_FOR = {"previous": "replaced stream", "fragment": "fragment"}
 _CLOCK_SECONDS = 0.1
@@ -37,7 +37,9 @@ _PAUSE_SECONDS = 7200.0
 def questions(session: Session) -> Iterator[Question]:
     """Yield what a writer is asked about *session*."""
     is_held = any(run["end"] == "held" for run in session.runs)
-    needs = Needs(profile=session.profile, capabilities=frozenset({"session"}), locks=session.locks, is_held=is_held)
+    media = {"media"} if any("media" in run for run in session.runs) else set()
+    needed = frozenset({"session"} | media)
+    needs = Needs(profile=session.profile, capabilities=needed, locks=session.locks, is_in_lines=is_held or bool(media))
     yield Question(case=session, role="writer", needs=needs, play=partial(_play, session))
 
 
@@ -52,6 +54,8 @@ def _play(session: Session, stage: Stage) -> list[str]:
     for run in session.runs:
         before = _found(directory)
         members = {key: run[key] for key in ("exist", "end", "records", "error") if key in run}
+        if "media" in run:
+            members["media"] = [text.encode() for text in run["media"]]
         request = {"role": "writer", "profile": session.profile, "run_id": run_id, "directory": directory, **members}
         stream = os.path.join(directory, session.stream_name)
         with _other_writer(run, stream):
@@ -118,6 +122,7 @@ def _prepare(directory: str, session: Session) -> None:
     long_ago = time.time() - _PAUSE_SECONDS
     for name, data in session.files.items():
         path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(data)
         os.utime(path, (long_ago, long_ago))
@@ -125,13 +130,22 @@ def _prepare(directory: str, session: Session) -> None:
         path = os.path.join(directory, name)
         if kind == "fifo":
             os.mkfifo(path)
+        elif kind == "outside":
+            os.mkdir(_outside(directory))
+            os.symlink(_outside(directory), path)
         else:
             os.symlink(kind, path)
+
+
+def _outside(directory: str) -> str:
+    return f"{directory}.outside"
 
 
 def _found(directory: str) -> dict[str, bytes]:
     """Return the content of each file in *directory*, and what is there that is not a regular file."""
     found = contents(directory) if os.path.isdir(directory) else {}
+    if os.path.isdir(_outside(directory)):
+        found |= {f"outside/{name}": data for name, data in contents(_outside(directory)).items()}
     for entry in os.scandir(directory) if os.path.isdir(directory) else ():
         if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
             found[entry.name] = b"a link" if entry.is_symlink() else b"not a regular file"
@@ -155,8 +169,20 @@ def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[s
     for beside in sorted({found for found in after if found.startswith(f"{name}.")} - session.beside.keys()):
         yield f"{beside} was not expected"
     wanted = {"previous": old, "fragment": old[len(committed) :]}
+    media = {name: data for name, data in after.items() if name.startswith(("media/", "outside/"))}
+    yield from file_differences(session.media, media)
+    yield from _size_differences(session, stream)
     for beside, content in session.beside.items():
         yield from _side_file_differences(session, beside, content, after.get(beside), wanted)
+
+
+def _size_differences(session: Session, stream: bytes) -> Iterator[str]:
+    """Yield the records in *stream* that say another size than the file that they name has."""
+    sizes = {path.partition("/")[2].partition(".")[0]: len(data) for path, data in session.media.items()}
+    for record in Oracle().read({"role": "reader", "mode": "salvage", **_read_request(session, stream)})["records"]:
+        size = record.get("size_bytes")
+        if record.get("kind") == "media" and size not in (None, {"int": str(sizes.get(record.get("sha256")))}):
+            yield f"/size_bytes is {size}, but the file has {sizes.get(record.get('sha256'))} bytes"
 
 
 def _side_file_differences(
@@ -204,7 +230,7 @@ def _trimmed(expected: Any, actual: Any) -> Any:
     """Return *actual* without the members that a writer may add; a longer error text is cut to the expected one."""
     if expected.get("kind") in _OPEN_KINDS:
         return {key: item for key, item in actual.items() if key in expected}
-    added = _OPEN_MEMBERS if expected.get("kind") == "run_end" else frozenset({"t"})
+    added = _ADDED.get(str(expected.get("kind")), frozenset({"t"}))
     if expected.get("reason") == "interrupted":
         added |= {"error"}
     kept = {key: item for key, item in actual.items() if key in expected or key not in added}

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.comparing import value_differences
-from conformance.probes.expected import bundle_request, capabilities, is_of_a_rank, stream_request
+from conformance.probes.expected import bundle_request, capabilities, has_ranks, is_of_a_rank, stream_request
 from conformance.probes.question import Needs, Question, Stage
 from conformance.views import summary
 
@@ -23,7 +23,8 @@ def questions(case: Case) -> Iterator[Question]:
     # Suppressed findings do not name their members, and members of families are too similar to ask about each.
     if is_of_a_rank(case) or case.stream is None or case.follow or case.suppressed or "#" in case.name:
         return
-    needs = Needs(profile=case.profile, capabilities=capabilities(case))
+    ranks = {"ranks"} if has_ranks(case) else set()
+    needs = Needs(profile=case.profile, capabilities=capabilities(case) | ranks)
     yield Question(case=case, role="summarizer", needs=needs, play=partial(_summarize, case))
 
 

@@ -12,7 +12,7 @@
 static const char hello[] =
     "{\"hello\":{\"protocol\":1,\"name\":\"toyspec-c\",\"language\":\"C\",\"version\":\"0.1.0\",\"profiles\":[\"toy/v1\",\"metrics/v1\",\"kaun/v1\"],"
     "\"roles\":[\"reader\",\"summarizer\",\"writer\",\"canonical-writer\"],\"lines\":true,"
-    "\"capabilities\":[\"line_limit\",\"bundle\",\"session\",\"own_kinds\"]}}";
+    "\"capabilities\":[\"line_limit\",\"bundle\",\"ranks\",\"session\",\"media\",\"own_kinds\"]}}";
 
 struct out {
     char *bytes;
@@ -271,14 +271,28 @@ static void say_gaps(struct out *out, const struct toyspec_report *report) {
     say(out, "]");
 }
 
+static void say_ranks(struct out *out, const char *directory) {
+    uint32_t *ranks;
+    size_t count;
+    say(out, ",\"ranks\":[");
+    if (toyspec_ranks(directory, &ranks, &count)) exit(3);
+    for (size_t i = 0; i < count; i++) say_count(out, i ? "," : "", ranks[i]);
+    say(out, "]");
+    free(ranks);
+}
+
 static bool answer_reader(struct out *out, const struct question *question) {
     struct out text = {0};
     struct toyspec_report report;
     struct records records = {&text, {0}, 0};
     const char *refused;
+    char path[4096];
     add(&text, "", 0);
-    if (question->directory) refused = toyspec_read_file(question->directory, &question->options, take, &records, &report);
-    else {
+    if (question->directory) {
+        const char *name = question->options.name;
+        snprintf(path, sizeof path, name ? "%s/%s" : "%s", question->directory, name);
+        refused = toyspec_read_file(path, &question->options, take, &records, &report);
+    } else {
         FILE *file = stream_of(question);
         refused = toyspec_read(fileno(file), &question->options, take, &records, &report);
         fclose(file);
@@ -297,6 +311,7 @@ static bool answer_reader(struct out *out, const struct question *question) {
     say_count(out, ",\"fragment\":", report.fragment);
     say_count(out, ",\"gap_bytes\":", report.gap_bytes);
     say_gaps(out, &report);
+    if (question->directory && !question->options.name) say_ranks(out, question->directory);
     if (refused && report.gap_count) {
         say_count(out, ",\"error\":{\"line\":", report.gaps[0].line);
         say_count(out, ",\"offset\":", report.gaps[0].offset);
@@ -486,8 +501,17 @@ static void answer_session(struct out *out, const struct toyspec_value *request)
         return;
     }
     const char *refused = open_session(&writer, directory, profile, exist);
+    const struct toyspec_value *media = toyspec_get(request, "media");
+    size_t next = 0;
     for (size_t i = 0; i < records->count && !refused; i++) {
-        refused = untag(&records->items[i]) ? toyspec_write(writer, &records->items[i]) : "not a tagged record";
+        struct toyspec_value *record = &records->items[i];
+        bool good = untag(record);
+        const struct toyspec_value *kind = good ? toyspec_get(record, "kind") : NULL;
+        if (kind && kind->type == TOYSPEC_STRING && is_word(kind->text, "media") && media && next < media->count) {
+            struct out content = from_base64(media->items[next++].text);
+            refused = toyspec_write_media(writer, record, content.bytes, content.length);
+            free(content.bytes);
+        } else refused = good ? toyspec_write(writer, record) : "not a tagged record";
         if (refused) toyspec_close(writer);
     }
     if (!refused) refused = leave_session(writer, request, directory);

@@ -8,6 +8,7 @@
 
 #include "toyspec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -1178,7 +1180,7 @@ static _Thread_local char message[4096 + 512];
 
 /* Returns the reason with the path before it, valid until the next call in this thread; NULL where there is none. */
 static const char *named(const char *path, const char *reason) {
-    if (!reason) return NULL;
+    if (!reason || reason == message) return reason; /* it has a path already */
     snprintf(message, sizeof message, "%s: %s", path, reason);
     return message;
 }
@@ -1199,6 +1201,51 @@ const char *toyspec_read_file(const char *path, const struct toyspec_options *op
     free(stream);
     free(beside);
     return reason;
+}
+
+/* ---- The streams of other ranks ---- */
+
+void toyspec_rank_file(uint32_t rank, char name[32]) {
+    snprintf(name, 32, rank ? "events.rank-%lu.jsonl" : "events.jsonl", (unsigned long)rank);
+}
+
+/* Returns the rank whose stream has a name, 0 for a name of another form. */
+static uint32_t rank_named(const char *name) {
+    char again[32];
+    if (strncmp(name, "events.rank-", 12) != 0 || name[12] < '1' || name[12] > '9') return 0;
+    unsigned long rank = strtoul(name + 12, NULL, 10);
+    if (rank > 999999999) return 0;
+    toyspec_rank_file((uint32_t)rank, again);
+    return strcmp(name, again) == 0 ? (uint32_t)rank : 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+    return (one > other) - (one < other);
+}
+
+const char *toyspec_ranks(const char *directory, uint32_t **ranks, size_t *count) {
+    DIR *entries = opendir(directory);
+    *ranks = NULL;
+    *count = 0;
+    if (!entries) return named(directory, strerror(errno));
+    bool has_memory = true;
+    for (struct dirent *entry; has_memory && (entry = readdir(entries));) {
+        struct stat status;
+        uint32_t rank = rank_named(entry->d_name), *grown;
+        char *path = rank ? joined(directory, entry->d_name) : NULL;
+        bool found = path && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+        free(path);
+        if (!found) continue;
+        grown = realloc(*ranks, (*count + 1) * sizeof *grown);
+        has_memory = grown != NULL;
+        if (!grown) continue;
+        grown[(*count)++] = rank;
+        *ranks = grown;
+    }
+    closedir(entries);
+    if (*count) qsort(*ranks, *count, sizeof **ranks, by_number);
+    return has_memory ? NULL : named(directory, "out of memory");
 }
 
 /* ---- The order of a stream ---- */
@@ -1719,6 +1766,76 @@ static void add_bundle_id(struct views *v, struct toyspec_value *summary, const 
     free(text.bytes);
 }
 
+/* Adds the views of one rank to those of a run: what its stream has of them. */
+static void add_rank(struct views *v, struct toyspec_value *rows, uint32_t rank, const char *state, const struct toyspec_value *summary) {
+    static const char *const shown[] = {"steps", "last_step", "reason"};
+    struct toyspec_value row = toyspec_object(NULL, 0), *grown = realloc(rows->items, (rows->count + 1) * sizeof *grown);
+    if (!grown) {
+        v->failed = true;
+        return;
+    }
+    add_named(v, &row, "rank", toyspec_integer(rank));
+    add_named(v, &row, "state", copied_string(v, (struct toyspec_text){state, strlen(state)}));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        const struct toyspec_value *view = toyspec_get(summary, shown[i]);
+        if (view) add_named(v, &row, shown[i], view->type == TOYSPEC_STRING ? copied_string(v, view->text) : copied_integer(v, view));
+    }
+    rows->items = grown;
+    rows->items[rows->count++] = row;
+}
+
+/* Compares how far two ranks came: one without a step came less far than any other. */
+static int order_of_ranks(const struct toyspec_value *a, const struct toyspec_value *b) {
+    const struct toyspec_value *one = toyspec_get(a, "last_step"), *other = toyspec_get(b, "last_step");
+    return one && other ? order_of(one, other) : (one != NULL) - (other != NULL);
+}
+
+/* Gives the rank that came least far; of several, the only one whose stream is not complete; NULL where it is not one. */
+static const struct toyspec_value *first_stopped(const struct toyspec_value *rows) {
+    const struct toyspec_value *lowest = &rows->items[0], *open = NULL;
+    size_t equal = 0, open_count = 0;
+    for (size_t i = 1; i < rows->count; i++)
+        if (order_of_ranks(&rows->items[i], lowest) < 0) lowest = &rows->items[i];
+    for (size_t i = 0; i < rows->count; i++) {
+        if (order_of_ranks(&rows->items[i], lowest) != 0) continue;
+        equal++;
+        if (text_is(toyspec_get(&rows->items[i], "state")->text, "complete")) continue;
+        open = &rows->items[i];
+        open_count++;
+    }
+    if (equal == 1) return toyspec_get(lowest, "rank");
+    return open_count == 1 ? toyspec_get(open, "rank") : NULL;
+}
+
+/* Adds the views of all ranks, if others than the first have a stream in a directory. */
+static const char *add_ranks(const char *directory, const struct toyspec_options *options, const char *state, struct toyspec_value *summary) {
+    struct views v = {.run_id = toyspec_null(), .reason = toyspec_null(), .last_step = toyspec_null()};
+    struct toyspec_options given = {.profile = "toy/v1", .max_line_bytes = options ? options->max_line_bytes : 0};
+    struct toyspec_value rows = toyspec_array(NULL, 0), other;
+    struct toyspec_report *report = malloc(sizeof *report);
+    uint32_t *ranks = NULL;
+    size_t count = 0;
+    const char *reason = report ? toyspec_ranks(directory, &ranks, &count) : "out of memory";
+    if (count) add_rank(&v, &rows, 0, state, summary);
+    for (size_t i = 0; i < count && !reason && !v.failed; i++) {
+        char name[32];
+        toyspec_rank_file(ranks[i], name);
+        char *path = joined(directory, name);
+        reason = path ? toyspec_summarize_file(path, &given, &other, report) : "out of memory";
+        if (!reason) add_rank(&v, &rows, ranks[i], report->state, &other);
+        if (path) toyspec_free(&other);
+        free(path);
+    }
+    const struct toyspec_value *first = count && !reason && !v.failed ? first_stopped(&rows) : NULL;
+    if (first) add_named(&v, summary, "first_stopped", *first);
+    if (rows.count) add_named(&v, summary, "ranks", rows);
+    if (!reason && v.failed) reason = "out of memory";
+    free(ranks);
+    free(report);
+    free_views(&v);
+    return reason;
+}
+
 /* Summarizes a stream; bundle is the directory that was named, NULL for a stream alone. */
 static const char *summarize(int descriptor, const struct toyspec_options *options, const char *beside, const char *bundle,
                              struct toyspec_value *summary, struct toyspec_report *report) {
@@ -1760,6 +1877,8 @@ const char *toyspec_summarize_file(const char *path, const struct toyspec_option
     if (descriptor >= 0) {
         reason = summarize(descriptor, &given, beside, strcmp(stream, path) == 0 ? NULL : path, summary, report);
         close(descriptor);
+        if (!reason && strcmp(stream, path) != 0 && report->profile && strcmp(report->profile, "toy/v1") == 0)
+            reason = add_ranks(path, options, report->state, summary);
     }
     reason = named(stream ? stream : path, reason);
     free(stream);
@@ -2038,6 +2157,95 @@ static int take_back(int descriptor, const char *part, size_t length) {
         done += (size_t)size;
     }
     return ftruncate(descriptor, start) == 0 ? 0 : errno;
+}
+
+/* ---- Files that are named after their content ---- */
+
+static uint32_t turned(uint32_t word, int bits) { return word >> bits | word << (32 - bits); }
+
+/* One block of 64 bytes of SHA-256: FIPS 180-4. */
+static void digest_block(uint32_t state[8], const unsigned char *block) {
+    static const uint32_t constants[64] = {
+        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
+        0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
+        0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85,
+        0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3,
+        0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f,
+        0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+    uint32_t w[64], v[8];
+    for (int i = 0; i < 16; i++) w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 | (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+    for (int i = 16; i < 64; i++) {
+        uint32_t low = turned(w[i - 15], 7) ^ turned(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t high = turned(w[i - 2], 17) ^ turned(w[i - 2], 19) ^ w[i - 2] >> 10;
+        w[i] = w[i - 16] + low + w[i - 7] + high;
+    }
+    memcpy(v, state, sizeof v);
+    for (int i = 0; i < 64; i++) {
+        uint32_t high = turned(v[4], 6) ^ turned(v[4], 11) ^ turned(v[4], 25), chosen = (v[4] & v[5]) ^ (~v[4] & v[6]);
+        uint32_t low = turned(v[0], 2) ^ turned(v[0], 13) ^ turned(v[0], 22), most = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+        uint32_t first = v[7] + high + chosen + constants[i] + w[i];
+        memmove(v + 1, v, 7 * sizeof *v);
+        v[4] += first;
+        v[0] = first + low + most;
+    }
+    for (int i = 0; i < 8; i++) state[i] += v[i];
+}
+
+/* Writes the SHA-256 of a content as 64 lower-case digits and a NUL. */
+static void digest_of(const void *content, size_t size, char digest[65]) {
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    const unsigned char *bytes = content;
+    unsigned char rest[128] = {0};
+    size_t whole = size - size % 64, tail = size % 64 < 56 ? 64 : 128;
+    for (size_t at = 0; at < whole; at += 64) digest_block(state, bytes + at);
+    if (size % 64) memcpy(rest, bytes + whole, size % 64);
+    rest[size % 64] = 0x80;
+    for (int i = 0; i < 8; i++) rest[tail - 1 - (size_t)i] = (unsigned char)((uint64_t)size * 8 >> 8 * i);
+    for (size_t at = 0; at < tail; at += 64) digest_block(state, rest + at);
+    for (int i = 0; i < 8; i++) snprintf(digest + 8 * i, 9, "%08lx", (unsigned long)state[i]);
+}
+
+/* Returns the extension of the file of a media type, which is compared without parameters, blanks and case. */
+static const char *extension_of(struct toyspec_text type) {
+    const char *semicolon = type.length ? memchr(type.bytes, ';', type.length) : NULL;
+    size_t end = semicolon ? (size_t)(semicolon - type.bytes) : type.length, start = 0;
+    while (start < end && (type.bytes[start] == ' ' || type.bytes[start] == '\t')) start++;
+    while (end > start && (type.bytes[end - 1] == ' ' || type.bytes[end - 1] == '\t')) end--;
+    for (size_t i = 0; i < sizeof media_extensions / sizeof *media_extensions; i++) {
+        const char *known = media_extensions[i][0];
+        if (strlen(known) == end - start && strncasecmp(known, type.bytes + start, end - start) == 0) return media_extensions[i][1];
+    }
+    return OTHER_EXTENSION;
+}
+
+/* Returns whether a path is absolute or has the part "..", on POSIX systems or on Windows. */
+static bool leaves_bundle(struct toyspec_text path) {
+    const char *at = path.bytes;
+    if (path.length && (at[0] == '/' || at[0] == '\\')) return true;
+    if (path.length > 1 && at[1] == ':' && ((at[0] >= 'a' && at[0] <= 'z') || (at[0] >= 'A' && at[0] <= 'Z'))) return true;
+    for (size_t start = 0, i = 0; i <= path.length; i++) {
+        if (i < path.length && at[i] != '/' && at[i] != '\\') continue;
+        if (i - start == 2 && at[start] == '.' && at[start + 1] == '.') return true;
+        start = i + 1;
+    }
+    return false;
+}
+
+/* Writes a content to a path, so that it is whole there or not there at all. */
+static int store_whole(const char *path, const void *content, size_t size) {
+    struct stat status;
+    char *temporary = NULL;
+    size_t written;
+    if (lstat(path, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size == size) return 0;
+    temporary = numbered(path, ".tmp-", (unsigned long long)getpid());
+    int descriptor = temporary ? open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    int code = !temporary ? NO_MEMORY : descriptor < 0 ? errno : write_all(descriptor, content, size, &written);
+    if (!code) code = sync_file(descriptor);
+    if (descriptor >= 0 && close(descriptor) != 0 && !code) code = errno;
+    if (!code && rename(temporary, path) != 0) code = errno;
+    if (code && descriptor >= 0) unlink(temporary);
+    free(temporary);
+    return code;
 }
 
 /* ---- Writing ---- */
@@ -2326,6 +2534,9 @@ static void move_members(struct toyspec_value *record, struct toyspec_member *me
 /* Gives a toy/v1 record what it lacks: its t, and the schema of a run_start. Members has room for two more. */
 static const char *complete_record(struct toyspec_writer *w, struct toyspec_value *record, struct toyspec_member *members) {
     move_members(record, members);
+    const struct toyspec_value *path = is_kind(record, "artifact") ? toyspec_get(record, "path") : NULL;
+    if (path && path->type == TOYSPEC_STRING && leaves_bundle(path->text))
+        return "the path of the artifact leaves the bundle: copy the file into it, or write a reference";
     if (!toyspec_get(record, "t")) members[record->count++] = toyspec_member("t", toyspec_number(seconds_since(&w->start)));
     if (!is_kind(record, "run_start")) return NULL;
     if (!toyspec_get(record, "schema")) members[record->count++] = toyspec_member("schema", toyspec_string("toy/v1"));
@@ -2369,10 +2580,68 @@ static const char *write_toy(struct toyspec_writer *w, struct toyspec_value *rec
     return reason;
 }
 
+/* Returns why no record can be written. */
+static const char *closed_for(const struct toyspec_writer *w, const struct toyspec_value *record) {
+    if (record->type != TOYSPEC_OBJECT) return "a record is an object";
+    if (w->process != getpid()) return "the writer belongs to the process that opened it";
+    return w->descriptor >= 0 ? NULL : *w->why ? w->why : "the writer is closed";
+}
+
+/* Returns why a record would be refused. Members has room for two more. */
+static const char *refusal_of(struct toyspec_writer *w, const struct toyspec_value *record, struct toyspec_member *members) {
+    struct toyspec_value with = *record;
+    const char *reason = complete_record(w, &with, members);
+    if (!reason) reason = toyspec_admit(&w->sequence, &with);
+    w->line.length = 0;
+    return reason ? reason : toyspec_encode(w->profile->name, &with, &w->line);
+}
+
+/* Writes the file of a record of media that can be written. */
+static const char *store_media(const struct toyspec_writer *w, struct toyspec_text type, const char *digest, const void *content, size_t size) {
+    struct stat status;
+    char *directory = directory_of(w->path), *folder = directory ? joined(directory, "media") : NULL, *path = NULL;
+    const char *extension = extension_of(type), *reason = folder ? NULL : "out of memory";
+    if (!reason && mkdir(folder, 0777) != 0 && (lstat(folder, &status) != 0 || !S_ISDIR(status.st_mode)))
+        reason = "media must be a folder of the bundle, not a link or a file";
+    size_t length = reason ? 0 : strlen(folder) + strlen(digest) + strlen(extension) + 3;
+    if (!reason && !(path = malloc(length))) reason = "out of memory";
+    if (!reason) {
+        snprintf(path, length, "%s/%s.%s", folder, digest, extension);
+        reason = reason_of(store_whole(path, content, size));
+    }
+    free(path);
+    free(folder);
+    free(directory);
+    return reason;
+}
+
+const char *toyspec_write_media(struct toyspec_writer *w, const struct toyspec_value *record, const void *content, size_t size) {
+    const char *reason = closed_for(w, record);
+    if (!reason && !is_toy(w)) reason = "only toy/v1 has media";
+    if (reason) return named(w->path, reason);
+    char digest[65];
+    digest_of(content, size, digest);
+    const struct toyspec_value *given = toyspec_get(record, "sha256"), *type = toyspec_get(record, "media_type");
+    if (given && (given->type != TOYSPEC_STRING || !text_is(given->text, digest))) return named(w->path, "the content has another sha256 than the record");
+    size_t room = record->count + 4;
+    struct toyspec_member *members = malloc(2 * room * sizeof *members);
+    if (!members) return named(w->path, "out of memory");
+    struct toyspec_value with = *record;
+    move_members(&with, members);
+    if (!toyspec_get(record, "kind")) members[with.count++] = toyspec_member("kind", toyspec_string("media"));
+    if (!given) members[with.count++] = toyspec_member("sha256", toyspec_string(digest));
+    if (!is_kind(&with, "media")) reason = "the record must be of kind media";
+    /* What is refused leaves no file. */
+    if (!reason) reason = refusal_of(w, &with, members + room);
+    if (!reason) reason = store_media(w, type->text, digest, content, size);
+    reason = reason ? named(w->path, reason) : toyspec_write(w, &with);
+    free(members);
+    return reason;
+}
+
 const char *toyspec_write(struct toyspec_writer *w, struct toyspec_value *record) {
-    if (record->type != TOYSPEC_OBJECT) return named(w->path, "a record is an object");
-    if (w->process != getpid()) return named(w->path, "the writer belongs to the process that opened it");
-    if (w->descriptor < 0) return named(w->path, *w->why ? w->why : "the writer is closed");
+    const char *closed = closed_for(w, record);
+    if (closed) return named(w->path, closed);
     if (is_kind(record, "run_end") || seconds_since(&w->looked) >= 1) look(w);
     return named(w->path, is_toy(w) ? write_toy(w, record) : lacks_time(w, record) ? write_timed(w, record) : write_record(w, record));
 }

@@ -126,6 +126,10 @@ const char *toyspec_append(struct toyspec_writer **writer, const char *path, con
  * dropped and counted; later ones are tried, and a note tells how many were dropped. After any other failed write the
  * writer is closed for good. */
 const char *toyspec_write(struct toyspec_writer *writer, struct toyspec_value *record);
+/* Writes a picture, a sound, a table or another file into the folder media of the bundle, and then the media record that
+ * names it. The record has name and media_type; its sha256 follows from the content, and is refused if it is another one.
+ * Where the record is refused, neither is written. */
+const char *toyspec_write_media(struct toyspec_writer *writer, const struct toyspec_value *record, const void *content, size_t size);
 /* The step path: allocates nothing. NaN where a number was not measured; it is then left out. */
 const char *toyspec_step(struct toyspec_writer *writer, int64_t step, double loss, double lr, double grad_norm);
 /* Returns how many records were dropped. */
@@ -192,13 +196,19 @@ const char *toyspec_read(int descriptor, const struct toyspec_options *options, 
 const char *toyspec_read_file(const char *path, const struct toyspec_options *options, toyspec_each *each, void *context,
                               struct toyspec_report *report);
 
+/* Gives the ranks from 1 on that have a stream in the directory of a run, in order, in memory that the caller frees.
+ * Returns NULL, or why the directory could not be read. */
+const char *toyspec_ranks(const char *directory, uint32_t **ranks, size_t *count);
+/* Writes the name of the stream of a rank, which toyspec_read_file reads in the directory of its run. */
+void toyspec_rank_file(uint32_t rank, char name[32]);
+
 /* Computes the views of a run: an object with the members that the chapter Views of the specification names, each where
  * it has a value; {} for a stream in a format that is not known. Null stands for a number that was not finite. Unreadable
  * lines and invalid records are left out. The summary is freed by toyspec_free. Returns NULL, or why the file could not be
  * read. */
 const char *toyspec_summarize(int descriptor, const struct toyspec_options *options, struct toyspec_value *summary,
                               struct toyspec_report *report);
-/* Does so for the file at a path, which may be a bundle's directory. */
+/* Does so for the file at a path, which may be a bundle's directory: then with the views of all its ranks. */
 const char *toyspec_summarize_file(const char *path, const struct toyspec_options *options, struct toyspec_value *summary,
                                    struct toyspec_report *report);
 

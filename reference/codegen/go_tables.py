@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from codegen import sources
 from codegen.neutral import tables, takes_whole_numbers
 from codegen.patterns import characters
 
@@ -33,11 +34,28 @@ def go_tables() -> str:
         "// maxSafeRunIDChars bounds the run ids that name directories.",
         f"const maxSafeRunIDChars = {table['limits']['max_safe_run_id_chars']}",
         "",
+        *_media(),
         "var profileTables = map[Profile]profileTable{",
     ]
     for profile, content in table["profiles"].items():
         parts += _profile(profile, content, "true" if takes_whole_numbers(table, profile) else "false")
     return "\n".join([*parts, "}", ""])
+
+
+def _media() -> list[str]:
+    document = sources.load(sources.SCHEMAS / "media.json")
+    extensions = document["extensions"]
+    width = max(map(len, extensions)) + 4
+    return [
+        "// mediaExtensions has the extension of the file of each media type in the folder media of a bundle.",
+        "var mediaExtensions = map[string]string{",
+        *(f"\t{(_text(name) + ':').ljust(width)}{_text(extension)}," for name, extension in extensions.items()),
+        "}",
+        "",
+        "// otherExtension is that of all other media types.",
+        f"const otherExtension = {_text(document['other'])}",
+        "",
+    ]
 
 
 def _profile(profile: str, content: dict[str, Any], whole_numbers: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from codegen import sources
 from codegen.neutral import tables
 from codegen.patterns import characters
 
@@ -87,7 +88,10 @@ def ocaml_tables() -> str:
     """Return the generated source file of the OCaml library."""
     table = tables()
     profiles = [f"    ({json.dumps(name)},\n{_profile(content)})" for name, content in table["profiles"].items()]
-    return _HEAD.format(**table["limits"]) + "\nlet profiles =\n  [\n" + ";\n".join(profiles) + ";\n  ]\n"
+    media = sources.load(sources.SCHEMAS / "media.json")
+    pairs = "; ".join(f'("{name}", "{extension}")' for name, extension in media["extensions"].items())
+    extensions = f'\nlet media_extensions = [ {pairs} ]\nlet other_extension = "{media["other"]}"\n'
+    return _HEAD.format(**table["limits"]) + extensions + "\nlet profiles =\n  [\n" + ";\n".join(profiles) + ";\n  ]\n"
 
 
 def _profile(content: dict[str, Any]) -> str:

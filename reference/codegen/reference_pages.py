@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from codegen import sources
@@ -28,10 +29,11 @@ What a checker looks for, from the bytes to the bundle. A finding in a terminal,
 begins with the name of its rule; the page of that name says what it checks, why, and what to do. `toyspec explain
 NAME` prints the same page without a network.
 
-| rule | severity | problem and fix |
-|---|---|---|
+| rule | severity | since | problem and fix |
+|---|---|---|---|
 {{rows}}
 
+*Since* names the [revision](../versioning.md#revisions) that added the rule; without it, the rule is in revision 1.2.
 The severity is that of the rule in every profile that it is for: `error` makes a stream invalid, `warning` and `info`
 do not. Each name leads to the page of the rule, *statement* to its [requirement](../../requirements.md), with
 the cases that prove it. The table is data as well: [`rules.json`](../../schemas/rules.json).
@@ -127,7 +129,14 @@ def _rule_row(rule: Mapping[str, Any]) -> str:
     statement = f"[statement](../../{address_of(f'rules/{name}')})"
     problem = f"{sentence(rule['summary'])}<br>*{help_text(rule)}* · {statement}"
     severity = _SEVERITY.sub(r'<span class="severity-\1">\1</span>', severity_text(rule))
-    return f"| [{name}]({name}.md) | {severity}{profiles} | {problem} |"
+    return f"| [{name}]({name}.md) | {severity}{profiles} | {_added().get(f'rules/{name}', '')} | {problem} |"
+
+
+@cache
+def _added() -> dict[str, str]:
+    """Return the revision that added each statement that is not of the earliest ones, by the id of the statement."""
+    entries = sources.load(sources.ROOT / "spec" / "requirements.json")["requirements"]
+    return {entry["id"]: entry["since"] for entry in entries if "since" in entry}
 
 
 def _kinds_of(profile: str) -> str:

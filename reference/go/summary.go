@@ -27,10 +27,22 @@ type Summary struct {
 	Phase  string  // toy/v1 only
 	Reason *string // toy/v1 only: the reason of the last run_end, if no run_resume follows it
 
+	Ranks        []Rank // toy/v1 only: of a bundle in which other ranks have streams, all ranks in order
+	FirstStopped *int   // toy/v1 only: the rank that came less far than all others; nil where none did
+
 	LossMin, LossMean, LossMax *float64 // metrics/v1 only
 	NonFinite                  int      // metrics/v1 only
 
 	Tags map[string]*Tag // kaun/v1 only
+}
+
+// Rank sums up the stream of one process of a run.
+type Rank struct {
+	Rank     int
+	State    State
+	Steps    int
+	LastStep *big.Int // nil where it has no step
+	Reason   *string
 }
 
 // Tag sums up the scalars of one tag.
@@ -66,7 +78,49 @@ func SummarizeFile(path string, options Options) (Summary, error) {
 	if err == nil && stream != path && summary.Profile == Kaun {
 		summary.RunID, err = bundleID(path)
 	}
+	if err == nil && stream != path && summary.Profile == Toy {
+		err = summary.addRanks(path, options)
+	}
 	return summary, err
+}
+
+// addRanks adds the views of the ranks, if others than the first have a stream in the directory.
+func (s *Summary) addRanks(directory string, options Options) error {
+	others, err := Ranks(directory)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	s.Ranks = []Rank{{0, s.State, s.Steps, s.LastStep, s.Reason}}
+	options.Profile = Toy
+	for _, rank := range others {
+		options.Name = RankFile(rank)
+		found, err := SummarizeFile(filepath.Join(directory, options.Name), options)
+		if err != nil {
+			return err
+		}
+		s.Ranks = append(s.Ranks, Rank{rank, found.State, found.Steps, found.LastStep, found.Reason})
+	}
+	s.FirstStopped = firstStopped(s.Ranks)
+	return nil
+}
+
+// firstStopped returns the rank that came least far; of several, the only one whose stream is not complete.
+func firstStopped(ranks []Rank) *int {
+	last := func(rank Rank) *big.Int {
+		if rank.LastStep == nil {
+			return big.NewInt(-1)
+		}
+		return rank.LastStep
+	}
+	lowest := slices.MinFunc(ranks, func(a, b Rank) int { return last(a).Cmp(last(b)) })
+	left := slices.DeleteFunc(slices.Clone(ranks), func(rank Rank) bool { return last(rank).Cmp(last(lowest)) != 0 })
+	if len(left) > 1 {
+		left = slices.DeleteFunc(left, func(rank Rank) bool { return rank.State == Complete })
+	}
+	if len(left) != 1 {
+		return nil
+	}
+	return &left[0].Rank
 }
 
 // Summarize is like SummarizeFile for a stream that comes from a reader.

@@ -16,6 +16,26 @@ const (
 // maxSafeRunIDChars bounds the run ids that name directories.
 const maxSafeRunIDChars = 128
 
+// mediaExtensions has the extension of the file of each media type in the folder media of a bundle.
+var mediaExtensions = map[string]string{
+	"image/png":        "png",
+	"image/jpeg":       "jpg",
+	"image/gif":        "gif",
+	"image/webp":       "webp",
+	"audio/wav":        "wav",
+	"audio/mpeg":       "mp3",
+	"audio/ogg":        "ogg",
+	"audio/flac":       "flac",
+	"video/mp4":        "mp4",
+	"video/webm":       "webm",
+	"text/csv":         "csv",
+	"text/plain":       "txt",
+	"application/json": "json",
+}
+
+// otherExtension is that of all other media types.
+const otherExtension = "bin"
+
 var profileTables = map[Profile]profileTable{
 	"toy/v1": {tag: "kind", file: "events.jsonl", last: "run_end", wholeNumbers: true, kinds: map[string][]field{
 		"run_start": {

@@ -191,6 +191,9 @@ func (w *Writer) lineOf(record map[string]any) ([]byte, map[string]any, error) {
 		if record, err = w.sequence.Admit(record); err != nil {
 			return nil, nil, err
 		}
+		if err := refuseOutside(record); err != nil {
+			return nil, nil, err
+		}
 		if id, isText := record["run_id"].(string); isText && record["kind"] == "run_start" && !safeRunID.MatchString(id) {
 			return nil, nil, fmt.Errorf("%w: run id %q is not allowed: use 1 to %d letters, digits, '.', '_' and '-', with a letter or digit first", ErrRefused, id, maxSafeRunIDChars)
 		}

@@ -43,10 +43,12 @@ Every normative statement of the [specification](spec/README.md), in its order. 
 
 Of {count} statements, {observable} are *observable*: a case can show whether one is kept. For the other {excluded},
 the page gives the reason why no case can. *Cases* counts those to be accepted and those to be rejected; *mutants*
-counts deliberately wrong implementations that break the statement and that the corpus catches.
+counts deliberately wrong implementations that break the statement and that the corpus catches. *Since* names the
+[revision](spec/versioning.md#revisions) that added the statement, or changed what it demands; without it, the statement
+is in revision 1.2 as it is here.
 
-| statement | keyword | applies to | cases | mutants |
-|---|---|---|---|---|
+| statement | keyword | applies to | since | cases | mutants |
+|---|---|---|---|---|---|
 {rows}
 """
 
@@ -92,7 +94,14 @@ def _row(statement: Statement, shown: Evidence) -> str:
     counts = f"{len(shown.accepts)} + {len(shown.rejects)}" if shown.accepts or shown.rejects else ""
     applies = ", ".join(statement.entry["applies"])
     link = f"[{statement.id}]({address_of(statement.id)})"
-    return f"| {link}<br>{text} | {statement.entry['keyword']} | {applies} | {counts} | {len(shown.mutants) or ''} |"
+    facts = [statement.entry["keyword"], applies, _since(statement), counts, str(len(shown.mutants) or "")]
+    return f"| {link}<br>{text} | {' | '.join(facts)} |"
+
+
+def _since(statement: Statement) -> str:
+    """Return the revision that added a statement, or changed it; "" if both was before revision 1.3."""
+    entry = statement.entry
+    return entry.get("since") or (f"changed in {entry['amended']}" if "amended" in entry else "")
 
 
 def _section(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
@@ -108,6 +117,7 @@ def _facts(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
     rows = [
         ("In", _moved(f"[{heading}]({page}#{statement.anchor})", "README.md", here)),
         ("Applies to", ", ".join(statement.entry["applies"])),
+        ("Since revision", _since(statement)),
     ]
     rule = statement.entry.get("rule")
     if rule:

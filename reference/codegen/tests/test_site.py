@@ -102,6 +102,10 @@ def test_every_statement_has_a_section_and_a_row(pages: dict[str, str]) -> None:
     assert {INDEX, *(f"{FOLDER}/{chapter_of(name)}.md" for name in ids)} == pages.keys()
     assert ids == re.findall(r"^\| \[([^\]]+)\]", pages[INDEX], re.MULTILINE)
     assert [] == [name for name in ids if not _section(pages, name)]
+    since = dict(
+        re.findall(r"^\| \[([^\]]+)\].*?(?<!\\\\) \| [A-Z ]+ \| [^|]+ \| ([^|]*) \|", pages[INDEX], re.MULTILINE)
+    )
+    assert ("1.3", "changed in 1.3") == (since["ranks/found"], since["views/toy-reason"])
     assert f"Of {len(ids)} statements, {sum('observable' in entry for entry in requirements())} are" in pages[INDEX]
 
 

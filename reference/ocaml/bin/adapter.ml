@@ -12,7 +12,7 @@ let hello : json =
         `Assoc
           [ ("protocol", `Int 1); ("name", `String "toyspec-ocaml"); ("language", `String "OCaml"); ("version", `String "0.1.0");
             ("roles", strings [ "reader"; "summarizer"; "writer"; "canonical-writer" ]); ("profiles", strings (List.map fst Tables.profiles));
-            ("lines", `Bool true); ("capabilities", strings [ "line_limit"; "bundle"; "session"; "latest_attempt"; "own_kinds" ]) ] ) ]
+            ("lines", `Bool true); ("capabilities", strings [ "line_limit"; "bundle"; "ranks"; "session"; "media"; "latest_attempt"; "own_kinds" ]) ] ) ]
 
 let tags = [ "int"; "float"; "f32"; "object" ]
 let anything : Tables.value option = None
@@ -76,7 +76,9 @@ let option name value = match value with Some text -> (name, `String text) | Non
 let read_source ?mode request each =
   let profile = text request "profile" and max_line_bytes = number request "max_line_bytes" in
   match text request "directory" with
-  | Some directory -> Reader.read_file ?mode ?profile ?max_line_bytes directory each
+  | Some directory ->
+    let path = Option.fold ~none:directory ~some:(Filename.concat directory) (text request "name") in
+    Reader.read_file ?mode ?profile ?max_line_bytes path each
   | None ->
     let data = Option.value (text request "data") ~default:"" in
     Reader.read_string ?mode ?profile ?name:(text request "name") ?max_line_bytes data each
@@ -90,6 +92,11 @@ let reader_answer request : (string * json) list =
       let error : json = `Assoc [ ("line", `Int line); ("offset", `Int offset); ("reason", `String reason) ] in
       ("fails", report, if report.gaps = [] then [] else [ ("error", error) ])
   in
+  let ranks : (string * json) list =
+    match (text request "directory", text request "name") with
+    | Some directory, None -> [ ("ranks", `List (List.map (fun rank -> `Int rank) (Bundle_files.ranks directory))) ]
+    | _ -> []
+  in
   let all = List.rev !records in
   let shown = if text request "view" = Some "latest" && report.profile = Some "toy/v1" then Attempts.latest all else all in
   let record (record : Reader.record) =
@@ -100,7 +107,7 @@ let reader_answer request : (string * json) list =
   [ ("outcome", `String outcome); option "profile" report.profile; ("state", `String (Reader.state_name report.state));
     ("records", `List (List.map record shown)); ("count", `Int report.records); ("committed", `Int report.committed);
     ("fragment", `Int report.fragment); ("gap_bytes", `Int report.gap_bytes); ("gaps", `List (List.map gap report.gaps)) ]
-  @ error
+  @ ranks @ error
 
 let wrapped members : json =
   match members with [ (key, _) ] when List.mem key tags -> `Assoc [ ("object", `Assoc members) ] | _ -> `Assoc members
@@ -117,7 +124,15 @@ let tagged_view (view : Views.view) : json =
     let best = match tag.best with Some best -> [ ("best", point best) ] | None -> [] in
     `Assoc ([ ("count", integer (string_of_int tag.count)); ("latest", point tag.latest) ] @ best)
   in
+  let option name view = function Some value -> [ (name, view value) ] | None -> [] in
+  let rank (rank : Views.rank) : json =
+    `Assoc
+      ([ ("rank", integer (string_of_int rank.rank)); ("state", `String (Reader.state_name rank.state)); ("steps", integer rank.steps) ]
+      @ option "last_step" integer rank.last_step
+      @ option "reason" (fun reason -> `String reason) rank.reason)
+  in
   match view with
+  | Ranks ranks -> `List (List.map rank ranks)
   | Text text -> `String text
   | Integer digits -> integer digits
   | Number x -> wide x
@@ -127,9 +142,12 @@ let tagged_view (view : Views.view) : json =
   | Tags tags -> wrapped (List.map (fun (name, tag) -> (name, of_tag tag)) tags)
 
 let summary_answer request : (string * json) list =
-  let records = ref [] in
-  let report = read_source ~mode:Salvage request (fun record -> records := record :: !records) in
-  let views = Views.of_records ?directory:(text request "directory") report.profile (List.rev !records) in
+  let profile = text request "profile" and max_line_bytes = number request "max_line_bytes" in
+  let views, (report : Reader.report) =
+    match text request "directory" with
+    | Some directory -> Views.of_file ?profile ?max_line_bytes directory
+    | None -> Views.of_string ?profile ?name:(text request "name") ?max_line_bytes (Option.value (text request "data") ~default:"")
+  in
   let summary = `Assoc (List.map (fun (name, view) -> (name, tagged_view view)) views) in
   [ option "profile" report.profile; ("state", `String (Reader.state_name report.state)); ("summary", summary) ]
 
@@ -231,7 +249,14 @@ let session request directory records =
   | _ -> ());
   let w = open_writer request directory in
   try
-    List.iter (fun tagged -> Writer.write w (untag tagged)) records;
+    let contents = ref (match Profile.member request "media" with Some (`List contents) -> contents | _ -> []) in
+    let write tagged =
+      let record = untag tagged in
+      match (Profile.member record "kind", !contents) with
+      | Some (`String "media"), `String content :: rest -> contents := rest; Writer.write_media w record (of_base64 content)
+      | _ -> Writer.write w record
+    in
+    List.iter write records;
     leave w request directory
   with error -> Writer.close w; raise error
 

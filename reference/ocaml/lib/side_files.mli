@@ -23,3 +23,9 @@ val copy : Syscalls.t -> Unix.file_descr -> int -> Unix.file_descr -> unit
 
 val sync_directory : Syscalls.t -> string -> unit
 (** [sync_directory calls path] forces the entry of a file in its directory to the disk, where the system can do that. *)
+
+val write_all : Syscalls.t -> Unix.file_descr -> Bytes.t -> int -> int -> unit
+(** [write_all calls descriptor bytes offset length] writes a part of [bytes] by as many calls as the system needs. *)
+
+val close_quietly : Unix.file_descr -> unit
+(** [close_quietly descriptor] closes a file, of which nothing can be lost any more. *)

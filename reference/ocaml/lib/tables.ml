@@ -45,6 +45,9 @@ let value ?(nullable = false) ?(least = neg_infinity) ?(greatest = infinity) ?(a
 
 let field ?(required = false) ?(always = false) name value = { name; required; always; value }
 
+let media_extensions = [ ("image/png", "png"); ("image/jpeg", "jpg"); ("image/gif", "gif"); ("image/webp", "webp"); ("audio/wav", "wav"); ("audio/mpeg", "mp3"); ("audio/ogg", "ogg"); ("audio/flac", "flac"); ("video/mp4", "mp4"); ("video/webm", "webm"); ("text/csv", "csv"); ("text/plain", "txt"); ("application/json", "json") ]
+let other_extension = "bin"
+
 let profiles =
   [
     ("toy/v1",

@@ -1,6 +1,8 @@
 type point = { step : string; epoch : string option; value : float option }
 type tag = { count : int; latest : point; best : point option }
 
+type rank = { rank : int; state : Reader.state; steps : string; last_step : string option; reason : string option }
+
 type view =
   | Text of string
   | Integer of string
@@ -9,6 +11,7 @@ type view =
   | Numbers of float option list
   | Narrows of float option list
   | Tags of (string * tag) list
+  | Ranks of rank list
 
 type json = Yojson.Safe.t
 
@@ -141,9 +144,41 @@ let of_reading ?directory read =
   let report : Reader.report = read (fun record -> records := record :: !records) in
   (of_records ?directory report.profile (List.rev !records), report)
 
+let rank_view rank (views, (report : Reader.report)) =
+  let integer name = match List.assoc_opt name views with Some (Integer digits) -> Some digits | _ -> None in
+  let reason = match List.assoc_opt "reason" views with Some (Text text) -> Some text | _ -> None in
+  { rank; state = report.state; steps = Option.value (integer "steps") ~default:"0"; last_step = integer "last_step"; reason }
+
+(* A rank without a step came less far than any other. *)
+let order_of_ranks a b =
+  match (a.last_step, b.last_step) with
+  | Some a, Some b -> if Sequence.is_after a b then 1 else if Sequence.is_after b a then -1 else 0
+  | a, b -> compare (a <> None) (b <> None)
+
+(* The rank that came least far; of several, the only one whose stream is not complete. *)
+let first_stopped ranks =
+  let lowest = List.hd (List.sort order_of_ranks ranks) in
+  match List.filter (fun rank -> order_of_ranks rank lowest = 0) ranks with
+  | [ first ] -> Some first.rank
+  | several -> ( match List.filter (fun rank -> rank.state <> Reader.Complete) several with [ first ] -> Some first.rank | _ -> None)
+
+let with_ranks ?max_line_bytes directory first =
+  let of_rank rank =
+    let path = Filename.concat directory (Bundle_files.rank_file rank) in
+    rank_view rank (of_reading (Reader.read_file ~mode:Salvage ~profile:"toy/v1" ?max_line_bytes path))
+  in
+  match Bundle_files.ranks directory with
+  | [] -> []
+  | others ->
+    let ranks = rank_view 0 first :: List.map of_rank others in
+    present [ ("ranks", Some (Ranks ranks)); ("first_stopped", Option.map (fun rank -> Integer (string_of_int rank)) (first_stopped ranks)) ]
+
 let of_file ?profile ?max_line_bytes path =
   let directory = if Sys.is_directory path then Some path else None in
-  of_reading ?directory (Reader.read_file ~mode:Salvage ?profile ?max_line_bytes path)
+  let views, report = of_reading ?directory (Reader.read_file ~mode:Salvage ?profile ?max_line_bytes path) in
+  match directory with
+  | Some directory when report.profile = Some "toy/v1" -> (views @ with_ranks ?max_line_bytes directory (views, report), report)
+  | _ -> (views, report)
 
 let of_string ?profile ?name ?max_line_bytes text =
   of_reading (Reader.read_string ~mode:Salvage ?profile ?name ?max_line_bytes text)

@@ -136,6 +136,10 @@ let prepared w (record : Yojson.Safe.t) =
   | Some "run_start", Some (`String id) when not (Run_ids.is_safe id) ->
     raise (Canonical.Refused (Printf.sprintf "run id %S is not allowed: use 1 to %d letters, digits, '.', '_', '-', starting with a letter or digit" id Tables.max_safe_run_id_chars))
   | _ -> ());
+  (match (Profile.kind w.profile record, Profile.member record "path") with
+  | Some "artifact", Some (`String path) when is_toy w && Bundle_files.leaves path ->
+    raise (Canonical.Refused (Printf.sprintf "the path %S leaves the bundle: copy the file into it, or write a reference" path))
+  | _ -> ());
   ignore (line_of w record);
   record
 
@@ -153,6 +157,20 @@ let write w record =
   if is_toy w && (Sequence.ended w.sequence || kind = Some "run_start") then Stream_file.sync w.file;
   (* The run is over; another program may have the file. *)
   if is_toy w && Sequence.ended w.sequence then Stream_file.close w.file
+
+let write_media w (record : Yojson.Safe.t) content =
+  let digest = Sha256.hex content in
+  let members = match record with `Assoc members -> members | _ -> raise (Canonical.Refused "a record is an object") in
+  (match List.assoc_opt "sha256" members with
+  | Some given when given <> `String digest -> raise (Canonical.Refused ("the content has the sha256 " ^ digest ^ ", and not that of the record"))
+  | _ -> ());
+  let others = List.filter (fun (key, _) -> key <> "kind" && key <> "sha256") members in
+  (* What is refused leaves no file. *)
+  let named = prepared w (`Assoc (("kind", `String "media") :: ("sha256", `String digest) :: others)) in
+  let media_type = match Profile.member named "media_type" with Some (`String text) -> text | _ -> "" in
+  if not (is_toy w) then raise (Canonical.Refused "only toy/v1 has media");
+  Bundle_files.store w.calls ~directory:(Filename.dirname w.path) ~digest ~media_type content;
+  write w named
 
 let finish ?error ?(reason = "completed") w =
   let ending = [ ("kind", `String "run_end"); ("reason", `String reason) ] @ Sequence.final w.sequence in

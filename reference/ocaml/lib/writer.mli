@@ -23,6 +23,11 @@ val write : t -> Yojson.Safe.t -> unit
     {!Canonical.Refused} for a record that no reader would accept; then the stream is as it was. Raises [Unix.Unix_error] with
     the path for one that could not be written; unless [w] is closed for good, later records are tried again. *)
 
+val write_media : t -> Yojson.Safe.t -> string -> unit
+(** [write_media w record content] writes a picture, a sound, a table or another file into the folder [media] of the bundle, and
+    then the media record that names it. The record has [name] and [media_type]; its [sha256] follows from the content. Raises
+    {!Canonical.Refused} for another one, and where [media] is not a folder of the bundle; then neither is written. *)
+
 val finish : ?error:string -> ?reason:string -> t -> unit
 (** [finish w] writes [run_end] with the last train step and its loss, unless the run has ended, and closes [w]. [reason] is
     ["completed"] by default. *)

@@ -36,6 +36,7 @@ _HELLO = {
         "latest_attempt",
         "findings_offset",
         "own_kinds",
+        "media",
     ],
 }
 
@@ -61,6 +62,8 @@ def answer_lines() -> None:
         request = json.loads(line)
         if "stream" in request:
             request["stream"] = base64.b64decode(request["stream"])
+        if "media" in request:
+            request["media"] = [base64.b64decode(content) for content in request["media"]]
         answer = _ROLES[request["role"]](request)
         if "stream" in answer:
             answer["stream"] = base64.b64encode(answer["stream"]).decode()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import toyspec
 from tagged import tagged_members, tagged_record
 from toyspec.checker import iter_reports
+from toyspec.format.run_files import other_ranks
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.runs.views import views_of
 
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
+_RANK = ("object", {"rank": "integer", "steps": "integer", "last_step": "integer"})
 _POINT = ("object", {"step": "integer", "epoch": "integer", "value": "number"})
 _TAG = ("object", {"count": "integer", "latest": _POINT, "best": _POINT})
 # The views of each profile that are not told by their Python types.
 _FIELDS: dict[str | None, dict[str, Any]] = {
-    "toy/v1": {"loss_curve": ("array", "number"), "final_loss": "number", "duration_seconds": "number"},
+    "toy/v1": {
+        "loss_curve": ("array", "number"),
+        "final_loss": "number",
+        "duration_seconds": "number",
+        "ranks": ("array", _RANK),
+    },
     "metrics/v1": {
         "loss_curve": ("array", "binary32"),
         "duration_seconds": "number",
@@ -33,12 +40,13 @@ _FIELDS: dict[str | None, dict[str, Any]] = {
 def read(request: Message) -> Message:
     """Answer as a reader."""
     options = {"mode": request["mode"]} if "mode" in request else {}
+    directory, name = request.get("directory"), request.get("name")
     reading = toyspec.read(
-        request["directory"] if "directory" in request else request["stream"],
+        request["stream"] if directory is None else os.path.join(directory, name or ""),
         profile=request.get("profile"),
         attempts=request.get("view", "all"),
         max_line_bytes=request.get("max_line_bytes", MAX_LINE_BYTES),
-        name=request.get("name"),
+        name=name,
         dialect=None,
         **options,
     )
@@ -55,7 +63,8 @@ def read(request: Message) -> Message:
             answer["error"] = {"line": error.line, "offset": error.offset, "reason": reason}
         return answer
     tagged = [tagged_record(record.value, record.profile) for record in records]
-    return {"outcome": "read", "records": tagged, **_report(reading.report)}
+    ranks = {"ranks": other_ranks(directory)} if directory is not None and name is None else {}
+    return {"outcome": "read", "records": tagged, **_report(reading.report), **ranks}
 
 
 def summarize(request: Message) -> Message:

@@ -93,6 +93,7 @@ def canonical(request: Message) -> Message:
 def _write_toy(directory: str, records: list[Message], request: Message) -> str:
     # Records without times are written on the clock that programs have.
     clock = CaseClock() if any("t" in record for record in records) else None
+    contents = list(request.get("media", ()))
     run_id = request.get("run_id") or next((record.get("run_id") for record in records), None)
     exist = request.get("exist", "replace")
     run = toyspec.RunWriter(directory, run_id=run_id, exist=exist, on_error="raise", clock=clock or SYSTEM_CLOCK)
@@ -106,7 +107,8 @@ def _write_toy(directory: str, records: list[Message], request: Message) -> str:
                 run = toyspec.RunWriter(
                     directory, run_id=run_id, exist="resume", on_error="raise", clock=clock or SYSTEM_CLOCK
                 )
-            _write_event(run, dict(record), clock, keep_t="directory" not in request)
+            content = {"content": contents.pop(0)} if record.get("kind") == "media" and contents else {}
+            _write_event(run, {**record, **content}, clock, keep_t="directory" not in request)
         _leave(run, request)
     finally:
         _close(run, directory, request)

@@ -104,6 +104,19 @@ def test_screen_has_runs_and_a_curve(root: Path) -> None:
     played(root, play)
 
 
+def test_hidden_runs_are_counted(root: Path) -> None:
+    """Runs that are hidden are not in the list, and their number is said, until a filter asks for them."""
+    bundle = next((root / "runs").glob("llama-lr0*"))
+    (bundle / "annotations.jsonl").write_text('{"at":"2026-11-24T09:30:00Z","hidden":true}\n', encoding="utf-8")
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: text(app)[0] == "toyspec watch runs  3 runs  2 listed  1 hidden  by started")
+        await pilot.press("slash", *"hidden = true")
+        await until(pilot, lambda: "1 listed  by" in text(app)[0])
+
+    played(root, play)
+
+
 def test_selected_runs_are_over_each_other(root: Path) -> None:
     """Space selects, and each selected run has a colour of its own; escape clears."""
 

@@ -255,3 +255,80 @@ def test_summary_writer_and_wandb_write_media(tmp_path: Path) -> None:
     run.finish()
     (bundle,) = (path.parent for path in (tmp_path / "wb").rglob("events.jsonl"))
     assert ["a", "h", "t", "s"] == [each["name"] for each in media(records_of(bundle))]
+
+
+def test_file_of_a_media_event(tmp_path: Path) -> None:
+    """``run.media`` with a content writes the file first; another digest is refused alone."""
+    digest = hashlib.sha256(b"notes").hexdigest()
+    with toyspec.RunWriter(tmp_path / "r", run_id="r", on_error="raise") as run:
+        run.run_start()
+        run.media("a", media_type="Text/Plain; charset=utf-8", content=b"notes", step=1)
+        with pytest.raises(ValueError, match="its sha256 is"):
+            run.media("b", media_type="text/plain", content=b"other", sha256=digest, step=1)
+        run.step(1, loss=0.5)
+    assert {"step", "media"} < {record["kind"] for record in records_of(tmp_path / "r")}
+    assert [f"{digest}.txt"] == [path.name for path in (tmp_path / "r" / "media").iterdir()]
+
+
+def test_folder_of_media_that_is_a_link(tmp_path: Path) -> None:
+    """Nothing is written through a link that leads out of the bundle, and the training goes on."""
+    (tmp_path / "elsewhere").mkdir()
+    with toyspec.start_run(tmp_path, run_id="r") as run:
+        (tmp_path / "r" / "media").symlink_to(tmp_path / "elsewhere")
+        run.log({"note": toyspec.File(b"notes"), "loss": 0.5}, step=1)
+    assert [] == list((tmp_path / "elsewhere").iterdir())
+    assert "scalars" in (tmp_path / "r" / "events.jsonl").read_text(encoding="utf-8")
+
+
+def test_artifact_outside(tmp_path: Path) -> None:
+    """A path that leaves the bundle is refused, and nothing else with it."""
+    with toyspec.RunWriter(tmp_path / "r", run_id="r", on_error="raise") as run:
+        run.run_start()
+        for path in ("../x", "/etc/passwd", "C:x", "a/../../x", "\\\\host\\x"):
+            with pytest.raises(ValueError, match="leaves the bundle"):
+                run.write({"kind": "artifact", "path": path})
+        run.write({"kind": "artifact", "path": "a..b/x"})
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "r" / "events.jsonl").read_bytes().splitlines()]
+    assert ["run_start", "artifact", "run_end"] == kinds
+
+
+def test_show_names_what_is_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``toyspec show`` names media, tables, histograms, samples, alerts, files and the parent."""
+    from toyspec.cli.main import main
+
+    with toyspec.start_run(tmp_path, run_id="r", parent={"run_id": "llama-020", "step": 4}, git=None) as run:
+        for step in (1, 2, 3):
+            run.log({"pred": toyspec.File(b"%d" % step, media_type="image/png"), "loss": 1 / step}, step=step)
+            run.log({"w": toyspec.Histogram(edges=[0, 1, 2], counts=[3, 4])}, step=step)
+            run.sample("q", "a", step=step, reward=0.5 * step)
+        run.log({"scores": toyspec.File(b"a,b\n1,2\n", media_type="text/csv")}, step=3)
+        run.alert("loss is \x1b[31mNaN", rule="nan", level="error", step=3)
+        run.write({"kind": "reference", "uri": "s3://bucket/data", "role": "data"})
+    capsys.readouterr()
+    assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
+    shown = " ".join(capsys.readouterr().out.split())
+    for fact in (
+        "fork of llama-020 at step 4",
+        "media pred 3 steps 1 to 3 image/png, last in media/",
+        "table scores at step 3 text/csv, last in media/",
+        "histogram w 3 steps 1 to 3",
+        "samples 3 steps 1 to 3 reward 0.5 to 1.5, mean 1",
+        "alert error nan at step 3 loss is",
+        "reference s3://bucket/data data",
+    ):
+        assert fact in shown, fact
+    assert "\x1b" not in shown
+
+
+def test_show_of_many_names_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of very many names, a dozen are shown and the others counted."""
+    from toyspec.cli.main import main
+
+    with toyspec.start_run(tmp_path, run_id="r", git=None) as run:
+        for number in range(1100):
+            run.histogram(f"h{number}", edges=[0, 1], counts=[1], step=1)
+    capsys.readouterr()
+    assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
+    out = capsys.readouterr().out
+    assert 13 == out.count("histogram") - out.count("1100 histogram")
+    assert "and 1088 more under other names" in out

@@ -11,6 +11,7 @@
 //! ```
 
 mod attempts;
+mod bundle_files;
 mod canonical;
 mod check;
 mod column_parts;
@@ -53,6 +54,7 @@ mod walk;
 mod writer;
 
 pub use attempts::Attempts;
+pub use bundle_files::{rank_file, ranks};
 pub use canonical::{encode, Refused};
 pub use check::{
     cause_of, check_file, check_source, find_streams, no_stream, CheckOptions, Excerpt, FileReport, Finding, Found,
@@ -73,6 +75,6 @@ pub use schema::{NumberPlace, Severity};
 pub use source::Source;
 pub use tables::{Rule, MAX_DEPTH, MAX_LINE_BYTES, RULES};
 pub use value::{Map, Number, Value};
-pub use views::{KaunViews, MetricsViews, Point, Summary, TagViews, ToyViews, Views};
+pub use views::{KaunViews, MetricsViews, Point, RankViews, Summary, TagViews, ToyViews, Views};
 pub use walk::{Walk, Walked};
 pub use writer::{End, Exist, WriteError, Writer};

@@ -6,6 +6,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 use crate::attempts::Attempts;
+use crate::bundle_files::{rank_file, ranks};
 use crate::line_validation::LineValidator;
 use crate::reader::{Error, Mode, Options, Reader, State};
 use crate::record::{validate, Integers};
@@ -54,6 +55,25 @@ pub struct ToyViews {
     /// Seconds from the start to the last event.
     pub duration_seconds: Option<f64>,
     /// Why the run ended.
+    pub reason: Option<String>,
+    /// Of a bundle in which other ranks have streams, all ranks in order; else empty.
+    pub ranks: Vec<RankViews>,
+    /// The rank that came less far than all others.
+    pub first_stopped: Option<u64>,
+}
+
+/// The views of the stream of one process of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankViews {
+    /// Number of the process, from 0.
+    pub rank: u64,
+    /// What the bytes of its stream show of its end.
+    pub state: State,
+    /// Number of steps.
+    pub steps: u64,
+    /// Number of the last of them.
+    pub last_step: Option<Number>,
+    /// Why it ended.
     pub reason: Option<String>,
 }
 
@@ -113,6 +133,20 @@ impl Summary {
     pub fn of_path(path: impl AsRef<Path>, options: &Options) -> Result<Summary, Error> {
         let path = path.as_ref();
         let mut found = summarized(|| Reader::<Source<File>>::open(path, salvage(options)))?;
+        if let (Views::Toy(views), true) = (&mut found.views, path.is_dir()) {
+            let others = ranks(path).map_err(|error| Error::Io(path.to_path_buf(), error))?;
+            if !others.is_empty() {
+                views.ranks.push(RankViews::of(0, found.state, views));
+            }
+            let options = Options { profile: Some(Profile::Toy), ..options.clone() };
+            for rank in others {
+                let other = Summary::of_path(path.join(rank_file(rank)), &options)?;
+                if let Views::Toy(of_rank) = &other.views {
+                    views.ranks.push(RankViews::of(rank, other.state, of_rank));
+                }
+            }
+            views.first_stopped = first_stopped(&views.ranks);
+        }
         if let Views::Kaun(views) = &mut found.views {
             views.run_id = path.is_dir().then(|| run_id_of(path)).flatten();
         }
@@ -122,6 +156,31 @@ impl Summary {
     /// Returns the views of a stream that is held in memory.
     pub fn of_bytes(stream: &[u8], options: &Options) -> Result<Summary, Error> {
         summarized(|| Ok(Reader::new(Cursor::new(stream), salvage(options))))
+    }
+}
+
+impl RankViews {
+    fn of(rank: u64, state: State, views: &ToyViews) -> RankViews {
+        let ToyViews { steps, last_step, reason, .. } = views.clone();
+        RankViews { rank, state, steps, last_step, reason }
+    }
+
+    /// Returns what orders ranks by how far they came; the length comes first, since steps have any number of digits.
+    fn came_to(&self) -> Option<(usize, String)> {
+        self.last_step.as_ref().and_then(Number::integer_text).map(|digits| (digits.len(), digits))
+    }
+}
+
+/// Returns the rank that came least far; of several, the only one whose stream is not complete.
+fn first_stopped(ranks: &[RankViews]) -> Option<u64> {
+    let lowest = ranks.iter().map(RankViews::came_to).min()?;
+    let mut left: Vec<&RankViews> = ranks.iter().filter(|rank| rank.came_to() == lowest).collect();
+    if left.len() > 1 {
+        left.retain(|rank| rank.state != State::Complete);
+    }
+    match left[..] {
+        [first] => Some(first.rank),
+        _ => None,
     }
 }
 
@@ -267,6 +326,8 @@ impl ToyRecords {
             duration_seconds: self.time,
             reason,
             phase,
+            ranks: Vec::new(),
+            first_stopped: None,
         }
     }
 }

@@ -14,7 +14,7 @@ const HELLO = {
     profiles: ["toy/v1", "metrics/v1", "kaun/v1"],
     roles: ["reader", "writer", "canonical-writer", "checker", "summarizer"],
     lines: true,
-    capabilities: ["line_limit", "bundle", "session", "own_kinds", "findings_offset"],
+    capabilities: ["line_limit", "bundle", "session", "own_kinds", "findings_offset", "ranks", "media"],
   },
 };
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type Bundle, openBundle } from "./bundles.js";
 import { encode, RefusedError } from "./canonical.js";
 import { type FileReport, reportMissing, StreamChecker } from "./checker.js";
-import { hasLocks, StreamRefusedError, StreamWriteError, Writer } from "./node.js";
+import { hasLocks, ranksIn, StreamRefusedError, StreamWriteError, summarizeDirectory, Writer } from "./node.js";
 import { type Mode, read, type Record, type Report, StreamError } from "./reader.js";
 import { Sequence } from "./sequence.js";
 import { type ProfileName, PROFILES } from "./tables.js";
@@ -30,6 +30,7 @@ export interface Request {
   end?: "closed" | "errored" | "interrupted" | "killed" | "held";
   error?: string;
   release?: string;
+  media?: string[];
 }
 
 export type Answer = { [key: string]: unknown };
@@ -66,12 +67,12 @@ export function answer(request: Request, data: Uint8Array | null): Answer {
 function withInput(request: Request, data: Uint8Array | null, make: (request: Request, input: Input) => Answer): Answer {
   if (data !== null) return make(request, { stream: data, name: request.name, bundle: undefined });
   if (request.directory === undefined) return { untestable: "there is no stream" };
-  const bundle = openBundle(request.directory, request.max_line_bytes);
+  const bundle = openBundle(request.directory, request.max_line_bytes, request.name);
   if (bundle === null) return request.role === "checker" ? verdictAnswer(reportMissing(request.directory)) : { error: "the directory holds no stream" };
   return make(request, { stream: bundle.stream, name: bundle.name, bundle });
 }
 
-function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
+function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes, directory, name: named }: Request, { stream, name, bundle }: Input): Answer {
   const records: Record[] = [];
   const reading = read([stream], { mode, profile, name, maxLineBytes, hasManifest: bundle?.manifest !== undefined });
   let report: Report;
@@ -95,6 +96,7 @@ function readerAnswer({ mode, profile, max_line_bytes: maxLineBytes }: Request, 
     fragment: report.fragment,
     gap_bytes: report.gapBytes,
     gaps: report.gaps.map(({ offset, length, reason }) => ({ offset, length, reason })),
+    ...(directory !== undefined && named === undefined ? { ranks: ranksIn(directory) } : {}),
     ...(refused && report.gaps.length > 0 ? { error: { line: refused.line, offset: refused.offset, reason: refused.reason } } : {}),
   };
 }
@@ -114,9 +116,9 @@ function verdictAnswer(report: FileReport): Answer {
   return { profile: report.profile, state: report.state, valid: report.valid, suppressed: report.suppressed, findings };
 }
 
-function summarizerAnswer({ profile, max_line_bytes: maxLineBytes }: Request, { stream, name, bundle }: Input): Answer {
-  const { manifest, directory } = bundle ?? {};
-  const { report, ...found } = summarize([stream], { profile, maxLineBytes, name, manifest, directory });
+function summarizerAnswer({ profile, max_line_bytes: maxLineBytes, directory }: Request, { stream, name }: Input): Answer {
+  const options = { profile, maxLineBytes };
+  const { report, ...found } = directory === undefined ? summarize([stream], { ...options, name }) : summarizeDirectory(directory, options)!;
   const summary =
     found.profile === "toy/v1" ? toyValue(found.views)
     : found.profile === "metrics/v1" ? metricsValue(found.views)
@@ -132,9 +134,10 @@ function wrapped(value: number | null | undefined, type: Wrap): Value {
   return typeof value === "number" ? new type(value) : (value as Value);
 }
 
-function toyValue({ steps, loss_curve, final_loss, duration_seconds, ...views }: ToySummary): Members {
+function toyValue({ steps, loss_curve, final_loss, duration_seconds, ranks, first_stopped: first, ...views }: ToySummary): Members {
+  const rows = ranks?.map(({ rank, steps, ...row }): Members => ({ ...row, rank: BigInt(rank), steps: BigInt(steps) }));
   return {
-    ...views, steps: BigInt(steps), loss_curve: loss_curve.map((loss) => wrapped(loss, Float)),
+    ...views, ranks: rows as Value, first_stopped: (first === undefined ? undefined : BigInt(first)) as Value, steps: BigInt(steps), loss_curve: loss_curve.map((loss) => wrapped(loss, Float)),
     final_loss: wrapped(final_loss, Float), duration_seconds: wrapped(duration_seconds, Float),
   };
 }
@@ -207,8 +210,13 @@ function sessionAnswer(request: Request): Answer {
   return refusable(() => {
     const records = recordsOf(request);
     const writer = opened(request, records);
+    const contents = (request.media ?? []).map((text) => Buffer.from(text, "base64"));
     try {
-      for (const record of records) writer.write(record);
+      for (const record of records) {
+        const content = record["kind"] === "media" ? contents.shift() : undefined;
+        if (content) writer.writeMedia(record, content);
+        else writer.write(record);
+      }
       leave(writer, request);
       if (end === "held") held.set(directory!, writer);
     } finally {

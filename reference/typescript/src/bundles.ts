@@ -1,6 +1,6 @@
 /** Opens bundles: the stream in the directory of a run, and the files beside it. */
 
-import { createReadStream, existsSync, lstatSync, readFileSync, statSync } from "node:fs";
+import { createReadStream, existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 import { rankOf } from "./profiles.js";
@@ -9,6 +9,7 @@ import type { ObjectNode } from "./scanner.js";
 import { manifestIn, type Sidecar, SIDECARS } from "./sidecars.js";
 import type { Beside } from "./stream-rules.js";
 import { LIMITS, PROFILES } from "./tables.js";
+import { firstStopped, rankSummary, summarize, type SummarizeOptions, type Summary } from "./views.js";
 
 const EVENTS = PROFILES["toy/v1"].file;
 
@@ -27,14 +28,43 @@ export interface Bundle {
   beside: Beside | undefined;
 }
 
-/** Returns the stream of a bundle and the files beside it, none of which may be longer than a line; null where there is no stream. */
-export function openBundle(directory: string, maxLineBytes: number = LIMITS.max_line_bytes): Bundle | null {
-  const name = streamIn(directory);
+/**
+ * Returns a stream of a bundle, of rank 0 unless another file is named, and the files beside it, none of which may be
+ * longer than a line; null where there is no such stream.
+ */
+export function openBundle(directory: string, maxLineBytes: number = LIMITS.max_line_bytes, name: string = streamIn(directory)): Bundle | null {
   if (!existsSync(join(directory, name))) return null;
   const stream = readFileSync(join(directory, name));
   const beside = sidecarsIn(directory, maxLineBytes);
   const sidecars = name === EVENTS ? beside : [];
   return { directory: basename(resolve(directory)), name, stream, sidecars, manifest: manifestIn(beside), beside: besideIn(directory, name) };
+}
+
+/** Returns the ranks from 1 on that have a stream in the directory of a run, in order. */
+export function ranksIn(directory: string): number[] {
+  const ranks = readdirSync(directory).filter((name) => statSync(join(directory, name), { throwIfNoEntry: false })?.isFile()).map(rankOf);
+  return ranks.filter((rank) => rank !== undefined && rank > 0).sort((a, b) => a! - b!) as number[];
+}
+
+/** Returns the name of the stream of a rank, which `readFile` reads in the directory of its run. */
+export function rankFile(rank: number): string {
+  return rank === 0 ? EVENTS : `events.rank-${rank}.jsonl`;
+}
+
+/** Returns the views of the run in a directory, those of its ranks included; null where there is no stream. */
+export function summarizeDirectory(directory: string, options: Omit<SummarizeOptions, "manifest" | "directory" | "name"> = {}): Summary | null {
+  const bundle = openBundle(directory, options.maxLineBytes);
+  if (bundle === null) return null;
+  const { stream, manifest, name } = bundle;
+  const found = summarize([stream], { ...options, manifest, name, directory: bundle.directory });
+  const others = ranksIn(directory);
+  if (found.profile !== "toy/v1" || others.length === 0) return found;
+  const ranks = [rankSummary(0, found), ...others.map((rank) => {
+    const name = rankFile(rank);
+    return rankSummary(rank, summarize([readFileSync(join(directory, name))], { ...options, name, profile: "toy/v1" }));
+  })];
+  const first = firstStopped(ranks);
+  return { ...found, views: { ...found.views, ranks, ...(first === undefined ? {} : { first_stopped: first }) } };
 }
 
 /** Returns what the rules of the stream of a name in a directory ask for; undefined where the name implies no rank. */

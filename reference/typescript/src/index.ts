@@ -10,6 +10,6 @@ export {
   type Gap, type Mode, read, readAsync, type ReadOptions, Record, type Report, type State, StreamError,
 } from "./reader.js";
 export { Sequence } from "./sequence.js";
-export { type KaunSummary, type MetricsSummary, type Point, summarize, type Summary, type TagSummary, type ToySummary } from "./views.js";
+export { type KaunSummary, type MetricsSummary, type Point, type RankSummary, summarize, type Summary, type TagSummary, type ToySummary } from "./views.js";
 export { LIMITS, type ProfileName, RULES, type Severity } from "./tables.js";
 export { Binary32, Float, type Value } from "./values.js";

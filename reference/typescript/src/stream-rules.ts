@@ -39,7 +39,7 @@ export interface Beside {
 
 const NO_HITS: readonly Hit[] = [];
 /** A path that is absolute or has the part `..`, on POSIX systems or on Windows. */
-const LEAVES = /^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)/;
+export const LEAVES = /^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)/;
 const NO_FIELDS: readonly string[] = [];
 
 interface Rule {

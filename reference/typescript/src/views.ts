@@ -3,7 +3,7 @@
 import { severityOf } from "./collecting.js";
 import { integerOf, numberOf } from "./numbers.js";
 import { declaredKind, kindTable, takesFloatsAsIntegers } from "./profiles.js";
-import { type ReadOptions, Reading, type Report } from "./reader.js";
+import { type ReadOptions, Reading, type Report, type State } from "./reader.js";
 import { validateRecord } from "./record-validation.js";
 import type { Node, ObjectNode } from "./scanner.js";
 import { type ProfileName, PROFILES } from "./tables.js";
@@ -17,6 +17,19 @@ export interface ToySummary {
   loss_curve: (number | null)[];
   final_loss?: number | null;
   duration_seconds?: number;
+  reason?: string;
+  /** Of a bundle in which other ranks have streams: all ranks, in order. */
+  ranks?: RankSummary[];
+  /** The rank that came less far than all others. */
+  first_stopped?: number;
+}
+
+/** The views of the stream of one process of a run. */
+export interface RankSummary {
+  rank: number;
+  state: State;
+  steps: number;
+  last_step?: bigint;
   reason?: string;
 }
 
@@ -91,6 +104,21 @@ export function summarize(chunks: Iterable<Uint8Array>, options: SummarizeOption
     default:
       return { profile: null, report, views: {} };
   }
+}
+
+/** Returns the views of one rank, given those of its stream, which is read as toy/v1. */
+export function rankSummary(rank: number, { report, views }: Summary): RankSummary {
+  const { steps, last_step: last, reason } = views as ToySummary;
+  return { rank, state: report.state, steps, ...(last === undefined ? {} : { last_step: last }), ...(reason === undefined ? {} : { reason }) };
+}
+
+/** Returns the rank that came least far; of several, the only one whose stream is not complete. */
+export function firstStopped(ranks: readonly RankSummary[]): number | undefined {
+  const cameTo = ({ last_step: last = -1n }: RankSummary): bigint => last;
+  const lowest = ranks.map(cameTo).reduce((one, other) => (other < one ? other : one));
+  const lowestRanks = ranks.filter((rank) => cameTo(rank) === lowest);
+  const left = lowestRanks.length > 1 ? lowestRanks.filter(({ state }) => state !== "complete") : lowestRanks;
+  return left.length === 1 ? left[0]!.rank : undefined;
 }
 
 /** A record of a known kind without its invalid members. */

@@ -1,14 +1,17 @@
 /** Writes streams: see spec/writing.md. */
 
+import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { AppendFile, StreamRefusedError, StreamWriteError } from "./append-file.js";
 import { sidecarsIn } from "./bundles.js";
 import { encode, RefusedError } from "./canonical.js";
+import { storeOnce } from "./media-files.js";
 import { read } from "./reader.js";
 import { type Members, Sequence } from "./sequence.js";
 import { hasManifest } from "./sidecars.js";
+import { LEAVES, mediaFile } from "./stream-rules.js";
 import { LIMITS, type ProfileName, PROFILES } from "./tables.js";
 import { Float, type Value } from "./values.js";
 
@@ -93,7 +96,7 @@ export class Writer {
     if (!this.file.isOpen) return this.closedFor();
     const isToy = this.profile === "toy/v1";
     const admitted = isToy ? this.sequence.admit({ ...record, t: record["t"] ?? new Float((this.now() - this.start) / 1000) }) : this.timed(record);
-    if (isToy) checkRunId(admitted);
+    if (isToy) checkNames(admitted);
     const line = Buffer.from(encode(this.profile, admitted));
     try {
       this.deliver(line, admitted);
@@ -103,6 +106,30 @@ export class Writer {
     }
     if (isToy) this.sequence.note(admitted);
     return true;
+  }
+
+  /**
+   * Writes a picture, a sound, a table or another file into the folder `media` of the bundle, and then the media record that
+   * names it; returns whether both are there. The record has name and media_type; its sha256 follows from the content.
+   * Throws RefusedError for another sha256, and StreamRefusedError where `media` is not a folder of the bundle.
+   */
+  writeMedia(record: Members, content: Uint8Array): boolean {
+    if (this.profile !== "toy/v1") throw new RefusedError(`a ${this.profile} stream has no media`);
+    if (!this.file.isOpen) return this.closedFor();
+    const sha256 = createHash("sha256").update(content).digest("hex");
+    const named = { ...record, kind: "media", sha256 };
+    if ((record["sha256"] ?? sha256) !== sha256) throw new RefusedError(`the content has the sha256 ${sha256}, and not that of the record`);
+    // What is refused leaves no file.
+    encode("toy/v1", this.sequence.admit({ ...named, t: record["t"] ?? new Float(0) }));
+    try {
+      storeOnce(join(dirname(this.path), mediaFile(sha256, String(record["media_type"]))!), content);
+    } catch (error) {
+      if (!(error instanceof StreamWriteError) || this.options.onError !== "disable") throw error;
+      this.dropped++;
+      this.sayOnce(error.message);
+      return false;
+    }
+    return this.write(named);
   }
 
   /** Writes run_end with the last step of phase train, where the run can end, and closes. */
@@ -228,7 +255,10 @@ function opened(path: string, make: (file: AppendFile) => Writer, { checkEvery }
   }
 }
 
-function checkRunId({ kind, run_id: runId }: { [key: string]: Value }): void {
+function checkNames({ kind, run_id: runId, path }: { [key: string]: Value }): void {
+  if (kind === "artifact" && typeof path === "string" && LEAVES.test(path)) {
+    throw new RefusedError("the path of this artifact leaves the bundle: copy the file into it, or write a reference");
+  }
   if (kind !== "run_start" || typeof runId !== "string" || SAFE_RUN_ID.test(runId)) return;
   throw new RefusedError(`this run_id is not allowed: use 1-${LIMITS.max_safe_run_id_chars} letters, digits, ".", "_", "-", starting with a letter or digit`);
 }

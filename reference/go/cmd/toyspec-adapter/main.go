@@ -13,7 +13,7 @@ import (
 
 const hello = `{"hello":{"protocol":1,"name":"toyspec-go","language":"Go","version":"0.1.0","profiles":["toy/v1","metrics/v1","kaun/v1"],` +
 	`"roles":["reader","summarizer","writer","canonical-writer"],"lines":true,` +
-	`"capabilities":["line_limit","bundle","session","own_kinds"]}}`
+	`"capabilities":["line_limit","bundle","ranks","session","media","own_kinds"]}}`
 
 type request struct {
 	ID           *int              `json:"id"`
@@ -29,6 +29,7 @@ type request struct {
 	End          string            `json:"end"`
 	Error        string            `json:"error"`
 	Release      string            `json:"release"`
+	Media        [][]byte          `json:"media"`
 }
 
 type answer map[string]any

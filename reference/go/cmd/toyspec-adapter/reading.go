@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/big"
+	"path/filepath"
 
 	toyspec "git.example.org/toyspec/toyspec/reference/go"
 )
@@ -30,7 +31,7 @@ func readerAnswer(asked request) answer {
 	var report toyspec.Report
 	var err error
 	if asked.Directory != "" {
-		report, err = toyspec.ReadFile(asked.Directory, optionsOf(asked), take)
+		report, err = toyspec.ReadFile(filepath.Join(asked.Directory, asked.Name), optionsOf(asked), take)
 	} else {
 		report, err = toyspec.Read(bytes.NewReader(asked.Stream), optionsOf(asked), take)
 	}
@@ -44,6 +45,13 @@ func readerAnswer(asked request) answer {
 	}
 	reply := answer{"outcome": "read", "profile": profileValue(report.Profile), "state": report.State, "records": records,
 		"count": report.Records, "committed": report.Committed, "fragment": report.Fragment, "gap_bytes": report.GapBytes, "gaps": gaps}
+	if asked.Directory != "" && asked.Name == "" {
+		ranks, err := toyspec.Ranks(asked.Directory)
+		if err != nil {
+			return answer{"error": err.Error()}
+		}
+		reply["ranks"] = ranks
+	}
 	if refused != nil {
 		reply["outcome"] = "fails"
 		if report.GapBytes > 0 {
@@ -82,6 +90,12 @@ func viewsOf(summary toyspec.Summary) any {
 	switch summary.Profile {
 	case toyspec.Toy:
 		views["phase"] = summary.Phase
+		if summary.Ranks != nil {
+			views["ranks"] = ranksOf(summary.Ranks)
+		}
+		if summary.FirstStopped != nil {
+			views["first_stopped"] = tagInteger(big.NewInt(int64(*summary.FirstStopped)))
+		}
 		if summary.Reason != nil {
 			views["reason"] = *summary.Reason
 		}
@@ -98,6 +112,21 @@ func viewsOf(summary toyspec.Summary) any {
 			tags[name] = tagOf(tag)
 		}
 		views["tags"] = wrapped(tags)
+	}
+	return views
+}
+
+func ranksOf(ranks []toyspec.Rank) []any {
+	views := []any{}
+	for _, rank := range ranks {
+		view := map[string]any{"rank": tagInteger(big.NewInt(int64(rank.Rank))), "state": rank.State, "steps": tagInteger(big.NewInt(int64(rank.Steps)))}
+		if rank.LastStep != nil {
+			view["last_step"] = tagInteger(rank.LastStep)
+		}
+		if rank.Reason != nil {
+			view["reason"] = *rank.Reason
+		}
+		views = append(views, view)
 	}
 	return views
 }

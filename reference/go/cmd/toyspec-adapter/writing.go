@@ -82,7 +82,12 @@ func sessionAnswer(asked request) answer {
 	}
 	for _, raw := range asked.Records {
 		record, err := untagRecord(raw)
-		if err == nil {
+		switch {
+		case err != nil:
+		case record["kind"] == "media" && len(asked.Media) > 0:
+			err = writer.WriteMedia(record, asked.Media[0])
+			asked.Media = asked.Media[1:]
+		default:
 			err = writer.Write(record)
 		}
 		if err != nil {

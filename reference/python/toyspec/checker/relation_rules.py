@@ -14,7 +14,7 @@ from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, 
 from toyspec.checker.order_rules import Rule
 from toyspec.escaping import shortened
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.run_files import media_file
+from toyspec.format.run_files import leaves_bundle, media_file
 from toyspec.generated import messages
 from toyspec.generated.limits import MAX_OPEN_REGIONS
 
@@ -234,7 +234,7 @@ class Inside(Rule):
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the path leads out, on any system."""
         path = seen.field(self._field)
-        if path is not UNSET and _leaves(path):
+        if path is not UNSET and leaves_bundle(path):
             message = messages.leaves_bundle(field=self._field, found=shortened(path))
             yield StreamFinding(self._rule, f"/{self._field}", message)
 
@@ -379,12 +379,6 @@ def _is_regular(path: str) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(of_folder.st_mode) and stat.S_ISREG(of_file.st_mode)
-
-
-def _leaves(path: str) -> bool:
-    """Return whether *path* is absolute or has the part ``..``, on POSIX systems or on Windows."""
-    has_drive = path[1:2] == ":" and path[:1].isascii() and path[:1].isalpha()
-    return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
 
 
 def _has_null(column: list[Any]) -> bool:

@@ -25,6 +25,7 @@ from toyspec.places.addresses import public
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from toyspec.cli.verdicts import MoreFindings
     from toyspec.reading.configuration import Configuration
 
 _DESCRIPTION = """\
@@ -67,6 +68,7 @@ examples:
   toyspec check --require-complete --format github runs/llama-001
   toyspec check --follow runs/llama-002
   toyspec check --health --fail-on warning runs/
+  toyspec check --media --fail-on warning runs/
   toyspec check old/llama-002/events.jsonl.gz"""
 
 
@@ -126,6 +128,11 @@ def _add_work(parser: Parser) -> None:
     add_workers(parser)
     add_health(parser, "report each incident")
     parser.add_argument(
+        "--media",
+        action="store_true",
+        help="read the files of media too, and compare them with their hashes in the log",
+    )
+    parser.add_argument(
         "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
     )
     parser.add_argument(
@@ -170,8 +177,12 @@ def run(options: Namespace) -> int:
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
     else:
-        health = None if rules is None else HealthCheck(rules, choice)
-        check_paths(options.paths, wanted, verdict, workers=workers, health=health)
+        more: list[MoreFindings] = [] if rules is None else [HealthCheck(rules, choice)]
+        if options.media:
+            from toyspec.cli.media_check import MediaCheck
+
+            more.append(MediaCheck(wanted.reports, options.max_line_bytes))
+        check_paths(options.paths, wanted, verdict, workers=workers, more=more)
     output.end(verdict.summary())
     if interrupted:
         return exit_codes.INTERRUPTED
@@ -201,6 +212,8 @@ def _validate(options: Namespace) -> None:
         raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
     if "-" in options.paths and (options.health or options.health_preset):
         raise UsageError("--health reads a log twice, which standard input cannot be; name a file")
+    if options.media and ("-" in options.paths or options.follow):
+        raise UsageError("--media reads the files beside a stream that is written; leave out --follow, and name a file")
     if options.idle_timeout is not None and not options.follow:
         raise UsageError("--idle-timeout needs --follow")
     if not options.follow:

@@ -17,6 +17,7 @@ from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
+from toyspec.cli.shown_things import has_things, named_things
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
@@ -222,6 +223,8 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
+    if run.profile == "toy/v1" and has_things(run.kinds) and not is_address(run.path):
+        yield from named_things(run.path)
     # An end without members of its own says no more than the state.
     end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))
     if end:
@@ -262,6 +265,10 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
     elif took:
         yield "took", took
     yield from _labels(run)
+    parent = start.get("parent")
+    if isinstance(parent, dict) and isinstance(parent.get("run_id"), str):
+        at = "" if parent.get("step") is None else f" at step {figure(parent['step'])}"
+        yield "fork of", f"{shortened(parent['run_id'], _NAME_CHARS)}{at}"
     for key in ("host", "backend", "git", "packages", "model", "config"):
         if isinstance(start.get(key), dict) and start[key]:
             yield key, _listed(start[key])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from toyspec.checker import Summary, iter_runs, summarize
 from toyspec.cli import exit_codes
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from toyspec.checker import CheckOptions
     from toyspec.cli.formats import ReportFormat
-    from toyspec.cli.health_options import HealthCheck
     from toyspec.distributed.crews import Workers
     from toyspec.findings import FileReport, Severity
 
@@ -58,15 +57,23 @@ class Verdict:
         return exit_codes.FINDINGS if failed else exit_codes.OK
 
 
+class MoreFindings(Protocol):
+    """Looks at more than a checker does."""
+
+    def added(self, report: FileReport) -> FileReport:
+        """Return *report* with more findings."""
+        ...
+
+
 def check_paths(
     paths: Sequence[str],
     options: CheckOptions,
     verdict: Verdict,
     *,
     workers: int | Workers,
-    health: HealthCheck | None = None,
+    more: Sequence[MoreFindings] = (),
 ) -> None:
-    """Check everything below *paths*, and compare each run with the rules of *health*."""
+    """Check everything below *paths*; each of *more* adds to the reports."""
     progress = Progress("checking")
     watch = progress.update if progress.active else None
     reports = iter_runs(paths, options=options, workers=workers, on_progress=watch)
@@ -78,8 +85,8 @@ def check_paths(
         if isinstance(report, Skipped):
             verdict.output.skipped(report)
             continue
-        if health is not None:
-            report = health.added(report)  # noqa: PLW2901 - the report with more in it
+        for check in more:
+            report = check.added(report)  # noqa: PLW2901 - the report with more in it
         for finding in report.findings:
             verdict.output.finding(report.path, finding)
         verdict.file(report)

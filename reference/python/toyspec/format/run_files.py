@@ -34,6 +34,18 @@ def media_file(sha256: str, media_type: str) -> str | None:
     return f"{MEDIA_FOLDER}/{sha256}.{extension}"
 
 
+def leaves_bundle(path: str) -> bool:
+    """Return whether *path* is absolute or has the part ``..``, on POSIX systems or on Windows."""
+    has_drive = path[1:2] == ":" and path[:1].isascii() and path[:1].isalpha()
+    return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
+
+
+def other_ranks(directory: str) -> list[int]:
+    """Return the ranks from 1 on that have a stream in *directory*, in order; raise OSError."""
+    with os.scandir(directory or os.curdir) as entries:
+        return sorted(rank for entry in entries if (rank := rank_of(entry.name)) and entry.is_file())
+
+
 def ranks_beside(stream: str) -> dict[int, str]:
     """Return the paths of the streams of other ranks beside *stream*, that of rank 0, in the order of ranks.
 
@@ -43,8 +55,6 @@ def ranks_beside(stream: str) -> dict[int, str]:
     if rank_of(name) != 0:
         return {}
     try:
-        names = os.listdir(directory or os.curdir)
+        return {rank: os.path.join(directory, rank_file(rank)) for rank in other_ranks(directory)}
     except OSError:
         return {}
-    ranks = sorted((rank_of(each) or 0, each) for each in names)
-    return {rank: os.path.join(directory, each) for rank, each in ranks if rank}

@@ -226,23 +226,29 @@ def _first_to_stop(rows: Sequence[RankProgress]) -> FirstToStop | None:
     ended_well = all(each.state == "complete" and each.reason in _ENDED_WELL for each in rows)
     if len(rows) == 1 or not stopped or (is_level and ended_well):
         return None
-    furthest = max(each.last_step or 0 for each in rows)
-    lowest = min(each.last_step or 0 for each in stopped)
-    left = [each for each in stopped if (each.last_step or 0) == lowest]
+    furthest = max(map(_came_to, rows))
+    lowest = min(map(_came_to, stopped))
+    left = [each for each in stopped if _came_to(each) == lowest]
     if len(left) == 1 and lowest < furthest:
         step = "no step" if left[0].last_step is None else f"step {lowest}"
         return FirstToStop(left[0].rank, f"its last is {step}, and the furthest rank came to step {furthest}")
     return _first_at(left, lowest, are_all=len(left) == len(rows))
 
 
+def _came_to(row: RankProgress) -> int:
+    """Return the last step of a rank; one without a step came less far than any other, as in the views."""
+    return -1 if row.last_step is None else row.last_step
+
+
 def _first_at(rows: Sequence[RankProgress], step: int, *, are_all: bool) -> FirstToStop | None:
     """Return which of *rows*, whose last step is *step*, stopped first."""
-    fewest = _fewest_regions(rows) if are_all else None
-    if fewest is not None:
-        return FirstToStop(fewest, f"it entered and left fewer regions after step {step} than the others")
     unended = [each for each in rows if each.state in ("torn", "damaged")]
     if len(unended) == 1 < len(rows):
         return FirstToStop(unended[0].rank, "it has no run_end, and the others have one")
+    fewest = _fewest_regions(rows) if are_all else None
+    if fewest is not None:
+        after = "its start" if step < 0 else f"step {step}"
+        return FirstToStop(fewest, f"it entered and left fewer regions after {after} than the others")
     times = sorted((each.last_at, each.rank) for each in unended or rows if each.last_at is not None)
     apart = times[1][0] - times[0][0] if len(times) > 1 else 0.0
     if apart <= _CLOCK_SECONDS:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from toyspec.findings import Profile, State
 from toyspec.format.decoding import valid_member
 from toyspec.format.numbers import binary32
+from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.generated.fields import FIELDS, REQUIRED
 from toyspec.generated.kaun_v1 import RunManifest
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -20,7 +21,7 @@ from toyspec.reading.manifests import read_manifest
 from toyspec.reading.reader import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from toyspec.generated.kaun_v1 import Scalar
     from toyspec.reading.records import Record
@@ -68,7 +69,38 @@ def views_of(
         members = _metrics(records)
     elif report.profile == "kaun/v1":
         members = _kaun_run_id(source) | {"tags": _kaun_tags(records)}
-    return Views(profile=report.profile, state=report.state, members=members)
+    views = Views(profile=report.profile, state=report.state, members=members)
+    if report.profile == "toy/v1" and not isinstance(source, bytes) and os.path.isdir(source):
+        members |= _ranks(os.fspath(source), views, max_line_bytes)
+    return views
+
+
+def _ranks(directory: str, first: Views, max_line_bytes: int) -> dict[str, Any]:
+    """Return the views of ranks, of which *first* is rank 0; none where it is the only one."""
+    others = other_ranks(directory)
+    paths = {rank: os.path.join(directory, rank_file(rank)) for rank in others}
+    views = {rank: views_of(path, profile="toy/v1", max_line_bytes=max_line_bytes) for rank, path in paths.items()}
+    rows = [_rank(rank, found) for rank, found in {0: first, **views}.items()] if others else []
+    stopped = first_stopped({row["rank"]: (row.get("last_step"), row["state"]) for row in rows})
+    return ({"ranks": rows} if rows else {}) | ({} if stopped is None else {"first_stopped": stopped})
+
+
+def _rank(rank: int, views: Views) -> dict[str, Any]:
+    found: dict[str, Any] = {"rank": rank, "state": views.state}
+    return found | {key: views.members[key] for key in ("steps", "last_step", "reason") if key in views.members}
+
+
+def first_stopped(ranks: Mapping[int, tuple[int | None, str]]) -> int | None:
+    """Return the rank that came least far; of several the only one that is not complete; None where none is alone.
+
+    *ranks* has the last step and the state of each; a rank without a step came less far than any other.
+    """
+    came_to = {rank: -1 if step is None else step for rank, (step, _) in ranks.items()}
+    lowest = min(came_to.values(), default=0)
+    left = [rank for rank, step in came_to.items() if step == lowest]
+    if len(left) > 1:
+        left = [rank for rank in left if ranks[rank][1] != "complete"]
+    return left[0] if len(left) == 1 else None
 
 
 def _toy(records: Sequence[Record]) -> dict[str, Any]:

@@ -52,6 +52,10 @@ class EventMethods(ABC):
     def _log(self, kind: str, **members: Any) -> None:
         """Write an event."""
 
+    @abstractmethod
+    def _log_with_file(self, kind: str, content: bytes | str | os.PathLike[str], members: dict[str, Any]) -> None:
+        """Write a file of the bundle, and then the event that names it."""
+
     def log(
         self,
         values: Mapping[str, Value | Mapping[str, Any]] | None = None,
@@ -278,7 +282,8 @@ class EventMethods(ABC):
         name: str,
         *,
         media_type: str,
-        sha256: str,
+        sha256: str | None = None,
+        content: bytes | str | os.PathLike[str] | None = None,
         index: Count = None,
         caption: str | None = None,
         size_bytes: Count = None,
@@ -288,10 +293,18 @@ class EventMethods(ABC):
         step: Count = None,
         phase: Phase = None,
     ) -> None:
-        """Write that the file with this digest, in the folder ``media`` of the bundle, shows *name*."""
-        facts = {"index": index, "caption": caption, "size_bytes": size_bytes}
+        """Write that a file in the folder ``media`` of the bundle shows *name*, after the file itself.
+
+        *content*, bytes or a path, is what the file has; a *sha256* of another content is refused. Without *content*
+        the file with this digest is there already.
+        """
+        facts = {"index": index, "caption": caption, "size_bytes": size_bytes, "step": step, "phase": phase}
         size = {"width": width, "height": height, "seconds": seconds}
-        self._log("media", name=name, media_type=media_type, sha256=sha256, **facts, **size, step=step, phase=phase)
+        members = {"name": name, "media_type": media_type, "sha256": sha256, **facts, **size}
+        if content is None:
+            self._log("media", **members)
+        else:
+            self._log_with_file("media", content, members)
 
     def reference(  # noqa: PLR0913 - one for each member of the event
         self,

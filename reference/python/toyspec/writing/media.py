@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import struct
 import wave
 import zlib
@@ -61,6 +62,7 @@ class Media:
         self._path: str | None = None
         self._members: dict[str, Any] = {}
         self._problem: str | None = None
+        self._digest: str | None = None
 
     def _take(self, make: Iterable[None]) -> None:
         """Run *make*, and keep what is wrong with what was given."""
@@ -86,8 +88,12 @@ class Media:
         else:
             data = self._data or b""
             digest, size, blocks = sha256(data).hexdigest(), len(data), [data]
+        if self._digest not in (None, digest):
+            raise _UnfitError(f"its sha256 is {digest}, but the record says {self._digest}; leave it out")
         target = os.path.join(directory, *str(media_file(digest, media_type)).split("/"))
-        if not os.path.isfile(target):
+        if os.path.islink(os.path.dirname(target)):
+            raise _UnfitError(f"{os.path.dirname(target)} is a link; media lie in a folder of the bundle: remove it")
+        if not _is_whole(target, size):
             _write_once(target, digest, blocks, calls)
         caption = {} if self._caption is None else {"caption": self._caption}
         return {**self._members, "sha256": digest, "size_bytes": size, **caption}
@@ -253,6 +259,14 @@ class File(Media):
         yield
 
 
+class NamedContent(File):
+    """The content of a record that may say its digest already."""
+
+    def __init__(self, data: Any, media_type: str, digest: str | None) -> None:
+        super().__init__(data, media_type)
+        self._digest = digest
+
+
 class Histogram(Media):
     """How many of *values* are in each of *bins*, or known *edges* and *counts*; written as a record without a file."""
 
@@ -333,6 +347,15 @@ def records_of(
             yield name, found
             if isinstance(each, Histogram) and each.not_finite and not isinstance(found, str):
                 yield name, f"{each.not_finite} of its values are not finite and in no bin"
+
+
+def _is_whole(target: str, size: int) -> bool:
+    """Return whether there is a regular file of *size* bytes: a crash of another program may have cut it short."""
+    try:
+        found = os.lstat(target)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size
 
 
 def _write_once(target: str, digest: str, blocks: Iterable[bytes], calls: SystemCalls) -> None:

@@ -14,7 +14,9 @@ import msgspec
 from msgspec import UNSET
 
 from toyspec.errors import StreamRefusedError
+from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.format.run_files import leaves_bundle
 from toyspec.generated.fields import FIELDS
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing import opening
@@ -161,6 +163,10 @@ class RunStream:
     def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
         """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
         self._perform(self._write, event, encoder)
+
+    def write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
+        """Write the file of *content* into the folder of media, and then *event*, which names it."""
+        self._perform(self._write_with_file, event, content)
 
     def write_raw(self, raw: bytes) -> None:
         """Write the line *raw*, without LF, unchanged."""
@@ -431,6 +437,9 @@ class RunStream:
         if given.get("step") is COUNTED:
             given["step"] = self._progress.log_step(given.get("phase") or self._progress.phase)
             given = {key: value for key, value in given.items() if value is not UNSET}
+        if kind == "artifact" and isinstance(given.get("path"), str) and leaves_bundle(given["path"]):
+            fact = f"the path {shortened(given['path'])} of the artifact leaves the bundle"
+            raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
         if kind != "run_resume":
             is_train = kind in {"step", "scalars"} and (given.get("phase") or self._progress.phase) == "train"
             self._go_on(whole(given.get("step")) if is_train else UNSET, kind)
@@ -468,6 +477,19 @@ class RunStream:
                 raise InvalidEventError(f"{name} cannot be written: {found}")
             else:
                 self._leave_out(name, found)
+
+    def _write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
+        # Imported here: most runs log no media.
+        from toyspec.writing.media import NamedContent
+
+        given = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
+        try:
+            placed = file.placed(os.path.dirname(self.path) or ".", self.settings.calls)
+        except (ValueError, OSError) as error:
+            cause = cause_of(error) if isinstance(error, OSError) else error
+            raise InvalidEventError(f"the file of {given.get('name')} cannot be written: {cause}") from error
+        self._write({**placed, **given})
 
     def _prepared(self, kind: str, given: dict[str, Any]) -> Prepared:
         if self.settings.values == "exact":

@@ -540,3 +540,6 @@ class RunWriter(EventMethods):
             self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"), kind)
         else:
             self._stream.write({"kind": kind, **given_members(kind, members)})
+
+    def _log_with_file(self, kind: str, content: bytes | str | os.PathLike[str], members: dict[str, Any]) -> None:
+        self._stream.write_with_file({"kind": kind, **given_members(kind, members)}, content)

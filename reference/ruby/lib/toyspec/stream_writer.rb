@@ -57,6 +57,27 @@ module Toyspec
       end
     end
 
+    # Writes a picture, a sound, a table or another file into the folder media of the bundle, and then the media record
+    # that names it. The record has name and media_type; its sha256 follows from the content. Raises RefusedError for
+    # another one, and where media is not a folder of the bundle; then neither is written.
+    def write_media(record, content)
+      record = Canonical.string_keys(record).merge("kind" => "media")
+      digest = Digest::SHA256.hexdigest(content)
+      given = record.fetch("sha256", digest)
+      raise RefusedError, "the content has the sha256 #{digest}, and not #{given}" if given != digest
+
+      record["sha256"] = digest
+      Thread.handle_interrupt(Object => :never) do
+        @mutex.synchronize do
+          demand_open
+          # What is refused leaves no file.
+          line_of(timed(record), [])
+          BundleFiles.store(File.dirname(@path), digest, record["media_type"], content)
+          write_locked(record, [])
+        end
+      end
+    end
+
     # Writes run_end with the last train step and its loss, unless the run has ended, and closes the stream.
     def finish(reason: "completed", error: nil)
       record = { kind: "run_end", reason:, **@sequence.final }
@@ -108,9 +129,14 @@ module Toyspec
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
 
-    def write_locked(record, as_given)
+    def demand_open
       refuse(foreign? ? "a forked process does not write" : "the writer is closed#{why_closed}") if foreign? || closed?
+    end
+
+    def write_locked(record, as_given)
+      demand_open
       record = timed(record)
+      BundleFiles.check_artifact(record) if toy?
       # A new run's id must be a safe name of a directory; readers accept more.
       RunIds.check(record["run_id"]) if record["kind"] == "run_start" && record["run_id"].is_a?(String)
       # A record that is refused is refused before anything is written.

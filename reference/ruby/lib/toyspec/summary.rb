@@ -13,7 +13,32 @@ module Toyspec
       records = []
       report = Toyspec.read(source, mode: "salvage", **options) { |record| records << record }
       directory = source.is_a?(String) && File.directory?(source) ? source : nil
-      [of_records(report.profile, records, directory), report]
+      views = of_records(report.profile, records, directory)
+      views.merge!(ranks(directory, views, report, **options)) if directory && report.profile == "toy/v1"
+      [views, report]
+    end
+
+    # Returns the views of the ranks of a run; none where no other than the first has a stream.
+    def ranks(directory, views, report, **options)
+      others = BundleFiles.ranks(directory)
+      return {} if others.empty?
+
+      rows = [rank_row(0, views, report)] + others.map do |rank|
+        rank_row(rank, *of(File.join(directory, BundleFiles.rank_file(rank)), **options, profile: "toy/v1"))
+      end
+      first = first_stopped(rows)
+      first ? { "ranks" => rows, "first_stopped" => first } : { "ranks" => rows }
+    end
+
+    def rank_row(rank, views, report)
+      { "rank" => rank, "state" => report.state, **views.slice("steps", "last_step", "reason") }
+    end
+
+    # Returns the rank that came least far; of several, the only one whose stream is not complete; else nil.
+    def first_stopped(rows)
+      lowest = rows.group_by { |row| row.fetch("last_step", -1) }.min_by(&:first).last
+      lowest = lowest.reject { |row| row["state"] == "complete" } if lowest.size > 1
+      lowest.first["rank"] if lowest.size == 1
     end
 
     # Returns the views of the records of a whole stream. A view that has no value is absent.

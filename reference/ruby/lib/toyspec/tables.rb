@@ -4,6 +4,26 @@
 module Toyspec
   LIMITS = {"max_line_bytes" => 16777216, "max_depth" => 64, "max_listed_gaps" => 100, "max_safe_run_id_chars" => 128, "binary32_limit" => 3.4028235677973366e+38}.freeze
 
+  # The extension of the file of each media type, and that of all others.
+  MEDIA = {
+    "extensions" => {
+      "image/png" => "png",
+      "image/jpeg" => "jpg",
+      "image/gif" => "gif",
+      "image/webp" => "webp",
+      "audio/wav" => "wav",
+      "audio/mpeg" => "mp3",
+      "audio/ogg" => "ogg",
+      "audio/flac" => "flac",
+      "video/mp4" => "mp4",
+      "video/webm" => "webm",
+      "text/csv" => "csv",
+      "text/plain" => "txt",
+      "application/json" => "json"
+    },
+    "other" => "bin"
+  }.freeze
+
   PROFILES = {
     "toy/v1" => {
       "tag" => "kind",

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::check::rules::rank_of;
+use crate::bundle_files::rank_of;
 use crate::reader::stream_names;
 
 /// What is found at or below a path.

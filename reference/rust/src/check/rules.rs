@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use crate::bundle_files::{leaves, media_file, MEDIA_FOLDER};
 use crate::check::collect::{Identities, Identity};
 use crate::check::hits::{Count, Hits, Scalar, Seen};
 use crate::escape::shortened;
 use crate::messages;
 use crate::phrases::plain_number;
-use crate::schema::{PhaseTable, StreamRule};
 use crate::reader::{Mode, Options, Reader};
-use crate::tables::{Rule, MAX_OPEN_REGIONS, MEDIA_EXTENSIONS, OTHER_MEDIA_EXTENSION};
+use crate::schema::{PhaseTable, StreamRule};
+use crate::tables::{Rule, MAX_OPEN_REGIONS};
 use crate::tape::{push_token, Kind};
 use crate::Profile;
 
@@ -449,9 +450,7 @@ fn in_bundle(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {
             let (Some(own), Some(value)) = (seen.text(field), seen.field(field)) else { return };
             let name = Profile::Toy.file();
             if let Some(first) = first_text(&directory.join(name), kind, field).filter(|first| *first != own) {
-                hits.at(*rule, field, value, || {
-                    messages::other_run(field, shortened(&own), shortened(&first), name)
-                });
+                hits.at(*rule, field, value, || messages::other_run(field, shortened(&own), shortened(&first), name));
             }
         }
         StreamRule::Filed { rule, hash, media_type, .. } => {
@@ -460,7 +459,7 @@ fn in_bundle(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {
                 return;
             };
             let Some(path) = media_file(&sha256, &kind) else { return };
-            let is_folder = directory.join("media").symlink_metadata().is_ok_and(|found| found.is_dir());
+            let is_folder = directory.join(MEDIA_FOLDER).symlink_metadata().is_ok_and(|found| found.is_dir());
             let is_there = is_folder && directory.join(&path).symlink_metadata().is_ok_and(|found| found.is_file());
             if !is_there {
                 hits.at(*rule, hash, value, || messages::media_missing(&path));
@@ -476,34 +475,6 @@ fn first_text(path: &Path, kind: &str, field: &str) -> Option<String> {
     let record = Reader::open(path, options).ok()?.next()?.ok()?;
     let is_kind = record.kind.as_deref() == Some(kind);
     record.value.get(field).filter(|_| is_kind)?.as_str().map(String::from)
-}
-
-/// Returns the path of a media file from the bundle; None unless the hash has 64 lower-case digits.
-fn media_file(sha256: &str, media_type: &str) -> Option<String> {
-    if sha256.len() != 64 || !sha256.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-        return None;
-    }
-    let name = media_type.split(';').next().unwrap_or_default().trim_matches([' ', '\t']).to_lowercase();
-    let known = MEDIA_EXTENSIONS.iter().find(|(known, _)| *known == name);
-    Some(format!("media/{sha256}.{}", known.map_or(OTHER_MEDIA_EXTENSION, |(_, extension)| extension)))
-}
-
-/// Returns the rank whose stream a file name is; None for a name of another form.
-pub(crate) fn rank_of(name: &str) -> Option<u64> {
-    if name == Profile::Toy.file() {
-        return Some(0);
-    }
-    let digits = name.strip_prefix("events.rank-")?.strip_suffix(".jsonl")?;
-    let is_plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-    (is_plain && !digits.starts_with('0')).then(|| digits.parse().ok()).flatten()
-}
-
-/// Returns whether a path is absolute or has the part `..`, on POSIX systems or on Windows.
-fn leaves(path: &str) -> bool {
-    let mut first = path.chars();
-    let has_drive = first.next().is_some_and(|letter| letter.is_ascii_alphabetic()) && first.next() == Some(':');
-    let is_separator = |letter: char| letter == '/' || letter == '\\';
-    path.starts_with(is_separator) || has_drive || path.split(is_separator).any(|part| part == "..")
 }
 
 fn requires(rule: &StreamRule, seen: &Seen, facts: &Facts, hits: &mut Hits) {

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::bundle_files::rank_of;
 use crate::check::bundle::{read_sidecars, Bundle};
 use crate::check::collect::{Collector, Extra, Place};
 use crate::check::fast::{Fast, Premise, Proof, Taken};
 use crate::check::foreign::Foreign;
 use crate::check::hits::{Hit, Hits, Seen};
-use crate::check::rules::{rank_of, RunPlace, StreamRules};
+use crate::check::rules::{RunPlace, StreamRules};
 use crate::check::{CheckOptions, FileReport, Finding};
 use crate::escape::shortened;
 use crate::line_validation::{LineValidator, Problem, Status};

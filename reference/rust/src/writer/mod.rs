@@ -7,6 +7,7 @@ mod starting;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::bundle_files::{digest, leaves, media_file, store_once, MEDIA_FOLDER};
 use crate::canonical::Refused;
 use crate::check::cause_of;
 use crate::composer::Composer;
@@ -69,11 +70,8 @@ impl Writer {
     /// Writes a record: anything that serializes to an object. In toy/v1, its `t` is the seconds since the start
     /// unless it has one; in kaun/v1, the `wall_time` of a scalar is the current time unless it has one.
     pub fn write<T: serde::Serialize + ?Sized>(&mut self, record: &T) -> Result<(), WriteError> {
-        let value = serde_json::to_value(record).map_err(|error| self.refused(Refused(error.to_string())))?;
-        match Value::from(value) {
-            Value::Object(record) => self.write_record(&record),
-            _ => Err(self.refused(Refused("it is not an object".to_string()))),
-        }
+        let record = self.object(record)?;
+        self.write_record(&record)
     }
 
     /// Writes a record of this crate's values, integers of any length included.
@@ -95,6 +93,43 @@ impl Writer {
             self.sync()?;
         }
         Ok(())
+    }
+
+    /// Writes a picture, a sound, a table or another file into the folder `media` of the bundle, and then the media
+    /// record that names it. The record has `name` and `media_type`; its `sha256` follows from the content, and is
+    /// refused if it is another one. Where the record is refused, neither is written.
+    pub fn write_media<T: serde::Serialize + ?Sized>(&mut self, record: &T, content: &[u8]) -> Result<(), WriteError> {
+        let record = self.object(record)?;
+        self.write_media_record(&record, content)
+    }
+
+    /// Writes a file and its record of this crate's values, as [`Writer::write_media`] does.
+    pub fn write_media_record(&mut self, record: &Map, content: &[u8]) -> Result<(), WriteError> {
+        let refused = |writer: &Writer, fact: String| Err(writer.refused(Refused(fact)));
+        let digest = digest(content);
+        let mut named = record.clone();
+        named.insert("kind", Value::String("media".to_string()));
+        if let Some(given) = named.insert("sha256", Value::String(digest.clone())) {
+            if given.as_str() != Some(&digest) {
+                return refused(self, format!("the content has the sha256 {digest}, and not that of the record"));
+            }
+        }
+        if self.profile != Profile::Toy {
+            return refused(self, "only toy/v1 has media".to_string());
+        }
+        if self.composer.is_ended() || self.process != std::process::id() {
+            return Err(WriteError::Closed(self.path.clone()));
+        }
+        self.compose(&named)?;
+        let directory = self.path.parent().unwrap_or(Path::new(""));
+        let folder = directory.join(MEDIA_FOLDER);
+        if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            return refused(self, format!("{} must be a folder of the bundle, not a link or a file", folder.display()));
+        }
+        let media_type = named.get("media_type").and_then(Value::as_str).unwrap_or_default();
+        let path = directory.join(media_file(&digest, media_type).unwrap_or_default());
+        store_once(&path, content).map_err(|error| WriteError::Io(path, error))?;
+        self.write_record(&named)
     }
 
     /// Returns how many records were lost to failures of the system.
@@ -140,7 +175,22 @@ impl Writer {
         }
     }
 
+    fn object<T: serde::Serialize + ?Sized>(&self, record: &T) -> Result<Map, WriteError> {
+        let value = serde_json::to_value(record).map_err(|error| self.refused(Refused(error.to_string())))?;
+        match Value::from(value) {
+            Value::Object(record) => Ok(record),
+            _ => Err(self.refused(Refused("it is not an object".to_string()))),
+        }
+    }
+
     fn compose(&self, record: &Map) -> Result<(Vec<u8>, Composer), WriteError> {
+        let text = |name: &str| record.get(name).and_then(Value::as_str);
+        if let (Profile::Toy, Some("artifact"), Some(path)) = (self.profile, text("kind"), text("path")) {
+            if leaves(path) {
+                let advice = "copy the file into it, or write a reference";
+                return Err(self.refused(Refused(format!("the path {path:?} leaves the bundle: {advice}"))));
+            }
+        }
         self.composer.compose(record, self.now()).map_err(|refused| self.refused(refused))
     }
 

@@ -16,7 +16,7 @@ from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.run_list import RunList
-from toyspec.cli.screen.run_order import SORTS, listed, metrics_of
+from toyspec.cli.screen.run_order import SORTS, listed, metrics_of, shows_hidden
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
@@ -247,6 +247,8 @@ class WatchApp(App[int]):
         parts = [f"toyspec watch {printable(self._root)}", f"{number} run{'s' * (number != 1)}"]
         parts += [f"{running} running"] if running else []
         parts += [f"{shown} listed"] if shown != number else []
+        hidden = 0 if shows_hidden(self._filter) else sum(bool(row["hidden"]) for row in self._rows.values())
+        parts += [f"{hidden} hidden"] if hidden else []
         parts += [f"by {self._sort}"] + (["log"] if self._scale == "log" else [])
         text = self._refused or "  ".join(parts)
         self.query_one("#top", Static).update(cut(text, max(self.size.width, 1)))

@@ -30,7 +30,7 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
 
     Hidden runs are left out, unless the filter asks for them.
     """
-    with_hidden = "hidden" in wanted.fields
+    with_hidden = shows_hidden(wanted)
     found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
     if sort == "name":
         return sorted(found, key=lambda row: (row["name"], row["id"]))
@@ -40,6 +40,11 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
     known = [pair for pair in keyed if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
     return [row for _, row in known] + [row for key, row in keyed if key is None]
+
+
+def shows_hidden(wanted: Expression) -> bool:
+    """Return whether a filter asks about hidden runs, which are left out and counted otherwise."""
+    return "hidden" in wanted.fields
 
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:

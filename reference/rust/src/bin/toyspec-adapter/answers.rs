@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::Engine as _;
 use serde_json::{json, Value as Json};
 use toyspec::{
-    check_file, check_run_id, check_source, encode, find_streams, no_stream, Attempts, CheckOptions, Composer, End,
-    Error, Exist, Finding, Followed, Follower, Found, Gap, Map, Mode, Options, Profile, Reader, Record, WriteError,
-    Writer,
+    check_file, check_run_id, check_source, encode, find_streams, no_stream, ranks, Attempts, CheckOptions, Composer,
+    End, Error, Exist, Finding, Followed, Follower, Found, Gap, Map, Mode, Options, Profile, Reader, Record,
+    WriteError, Writer,
 };
 
 use crate::summaries::summarize;
@@ -51,7 +53,7 @@ impl Adapter {
     }
 
     fn write_bundle(&mut self, asked: &Json) -> Result<Json, String> {
-        match bundle(asked, &records(asked)?) {
+        match bundle(asked, &records(asked)?, media(asked)?) {
             Ok(held) => {
                 let directory = asked["directory"].as_str().unwrap_or_default();
                 self.held.extend(held.map(|writer| (directory.to_string(), writer)));
@@ -99,8 +101,14 @@ fn read(asked: &Json, stream: &[u8]) -> Result<Json, String> {
     let is_latest = asked["view"] == json!("latest");
     match asked["directory"].as_str() {
         Some(directory) => {
-            let reader = Reader::open(Path::new(directory), options).map_err(|error| error.to_string())?;
-            account(reader, is_latest)
+            let name = asked["name"].as_str();
+            let path = Path::new(directory).join(name.unwrap_or_default());
+            let reader = Reader::open(path, options).map_err(|error| error.to_string())?;
+            let mut answer = account(reader, is_latest)?;
+            if name.is_none() {
+                answer["ranks"] = ranks(directory).map_err(|error| error.to_string())?.into();
+            }
+            Ok(answer)
         }
         None => {
             options.name = asked["name"].as_str().unwrap_or_default().to_string();
@@ -234,8 +242,15 @@ fn records(asked: &Json) -> Result<Vec<Map>, String> {
     asked["records"].as_array().into_iter().flatten().map(untag_record).collect()
 }
 
+/// Returns the contents of the files of media records, in their order.
+fn media(asked: &Json) -> Result<Vec<Vec<u8>>, String> {
+    let contents = asked["media"].as_array().into_iter().flatten();
+    contents.map(|text| BASE64.decode(text.as_str().unwrap_or_default()).map_err(|error| error.to_string())).collect()
+}
+
 /// Writes the records of a request into its directory; returns the writer where it is to keep the stream.
-fn bundle(asked: &Json, records: &[Map]) -> Result<Option<Writer>, WriteError> {
+fn bundle(asked: &Json, records: &[Map], media: Vec<Vec<u8>>) -> Result<Option<Writer>, WriteError> {
+    let mut media = media.into_iter();
     let directory = Path::new(asked["directory"].as_str().unwrap_or_default());
     let profile = profile(asked).unwrap_or(Profile::Toy);
     let run_id = asked["run_id"].as_str().unwrap_or_default();
@@ -247,7 +262,11 @@ fn bundle(asked: &Json, records: &[Map]) -> Result<Option<Writer>, WriteError> {
         _ => Writer::append(directory.join(profile.file()), profile)?,
     };
     for record in records {
-        writer.write_record(record)?;
+        let is_media = record.get("kind").and_then(|kind| kind.as_str()) == Some("media");
+        match is_media.then(|| media.next()).flatten() {
+            Some(content) => writer.write_media_record(record, &content)?,
+            None => writer.write_record(record)?,
+        }
     }
     if asked["end"] == json!("held") {
         return Ok(Some(writer));

@@ -2,7 +2,8 @@
 
 use serde_json::{json, Map as JsonMap, Value as Json};
 use toyspec::{
-    binary32_text, binary64_text, KaunViews, MetricsViews, Number, Options, Point, Profile, Summary, ToyViews, Views,
+    binary32_text, binary64_text, KaunViews, MetricsViews, Number, Options, Point, Profile, RankViews, Summary,
+    ToyViews, Views,
 };
 
 use crate::answers::profile;
@@ -60,7 +61,20 @@ fn toy(views: &ToyViews) -> JsonMap<String, Json> {
         ("final_loss", views.final_loss.map(|loss| loss.map_or(Json::Null, float))),
         ("duration_seconds", views.duration_seconds.map(float)),
         ("reason", views.reason.clone().map(Json::from)),
+        ("ranks", (!views.ranks.is_empty()).then(|| views.ranks.iter().map(rank).collect())),
+        ("first_stopped", views.first_stopped.map(int)),
     ])
+}
+
+fn rank(views: &RankViews) -> Json {
+    let found = members([
+        ("rank", Some(int(views.rank))),
+        ("state", Some(views.state.name().into())),
+        ("steps", Some(int(views.steps))),
+        ("last_step", digits(&views.last_step)),
+        ("reason", views.reason.clone().map(Json::from)),
+    ]);
+    found.into()
 }
 
 fn metrics(views: &MetricsViews) -> JsonMap<String, Json> {

@@ -1,0 +1,131 @@
+"""What a run has besides numbers, by name: pictures and other media, tables, histograms, samples, alerts, files."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from toyspec.cli.figures import figure
+from toyspec.escaping import shortened
+from toyspec.format.json_numbers import number
+from toyspec.format.run_files import media_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from toyspec.reading.records import Record
+
+_TITLES: Final = {
+    "media": "media",
+    "histogram": "histogram",
+    "sample": "samples",
+    "alert": "alert",
+    "artifact": "artifact",
+    "reference": "reference",
+}
+_TABLE: Final = "text/csv"
+_MOST_LISTED: Final = 12
+_MOST_NAMES: Final = 1000
+"""Further names are counted together."""
+_NAME_CHARS: Final = 40
+_TEXT_CHARS: Final = 60
+
+
+def has_things(kinds: Mapping[str, int]) -> bool:
+    """Return whether records of these *kinds* name anything."""
+    return not _TITLES.keys().isdisjoint(kinds)
+
+
+def named_things(path: str) -> Iterator[tuple[str, str]]:
+    """Yield title and text for each thing that the stream at *path* names, of the latest attempt; damage is skipped.
+
+    Things of one sort and name are one text: how many there are, of which steps. Raises StreamError.
+    """
+    # Imported here: start-up time counts.
+    from toyspec.reading.reader import read
+
+    found: dict[tuple[str, str], _Thing] = {}
+    more: dict[str, int] = {}
+    with read(path, mode="salvage", attempts="latest", dialect=None) as reading:
+        for record in reading:
+            key = _key(record)
+            if key is None:
+                continue
+            if key not in found and len(found) >= _MOST_NAMES:
+                more[key[0]] = more.get(key[0], 0) + 1
+            else:
+                found.setdefault(key, _Thing()).take(record)
+    for title in dict.fromkeys(title for title, _ in found):
+        of_title = [(name, thing) for (each, name), thing in found.items() if each == title]
+        for name, thing in of_title[:_MOST_LISTED]:
+            yield title, thing.text(name)
+        left = sum(thing.count for _, thing in of_title[_MOST_LISTED:]) + more.get(title, 0)
+        if left:
+            yield title, f"and {left} more under other names"
+
+
+def _key(record: Record) -> tuple[str, str] | None:
+    title = _TITLES.get(record.kind or "")
+    if title is None:
+        return None
+    if title == "samples":
+        return title, ""
+    if title == "media" and str(record.get("media_type")).partition(";")[0].strip().lower() == _TABLE:
+        title = "table"
+    if title == "alert":
+        return title, f"{record.get('level')} {record.get('rule')}"
+    value = record.get({"artifact": "path", "reference": "uri"}.get(title, "name"))
+    return title, value if isinstance(value, str) else ""
+
+
+class _Thing:
+    """The records of one name."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: int | float | None = None
+        self._last: int | float | None = None
+        self._note = ""
+        self._reward_low, self._reward_high = math.inf, -math.inf
+        self._reward_sum = 0.0
+        self._reward_count = 0
+
+    def take(self, record: Record) -> None:
+        """Take in one record."""
+        self.count += 1
+        if record.step is not None:
+            self._first = record.step if self._first is None else min(self._first, record.step)
+            self._last = record.step if self._last is None else max(self._last, record.step)
+        self._note = _note(record) or self._note
+        reward = number(record.get("reward"))
+        if record.kind == "sample" and reward is not None:
+            self._reward_low, self._reward_high = min(self._reward_low, reward), max(self._reward_high, reward)
+            self._reward_sum += reward
+            self._reward_count += 1
+
+    def text(self, name: str) -> str:
+        """Return the text for people."""
+        parts = [shortened(name, _NAME_CHARS)] if name else []
+        parts += [str(self.count)] if self.count > 1 or not name else []
+        if self._first is not None:
+            at = figure(self._first)
+            parts.append(f"at step {at}" if self._first == self._last else f"steps {at} to {figure(self._last)}")
+        if self._reward_count:
+            low, high, mean = map(figure, (self._reward_low, self._reward_high, self._reward_sum / self._reward_count))
+            parts.append(f"reward {low} to {high}, mean {mean}")
+        return "  ".join([*parts, *([self._note] if self._note else [])])
+
+
+def _note(record: Record) -> str:
+    """Return what the last record of a name says."""
+    if record.kind == "alert":
+        return _text(record.get("text"))
+    if record.kind == "media":
+        sha256, media_type = record.get("sha256"), record.get("media_type")
+        file = media_file(sha256, media_type) if isinstance(sha256, str) and isinstance(media_type, str) else None
+        return f"{_text(media_type)}, last in {file}" if file else _text(media_type)
+    return _text(record.get("role")) if record.kind in ("artifact", "reference") else ""
+
+
+def _text(value: Any) -> str:
+    return shortened(value, _TEXT_CHARS) if isinstance(value, str) else ""
