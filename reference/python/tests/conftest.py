@@ -80,6 +80,7 @@ SLOW_TESTS = (
     "test_docs_examples.py::test_page_runs[docs/how-to/runs-in-a-bucket.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "test_engine.py::test_curves_of_a_long_run_are_alike",
+    "test_hub.py::test_bucket_there_and_back",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-metrics-jsonl]",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-tensorboard]",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",

@@ -43,11 +43,13 @@ class Watching(NamedTuple):
 class Syncing:
     """The runs below a directory and their place."""
 
-    def __init__(self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False) -> None:
-        """Raise PlaceError where the place of *to* cannot be written with conditions."""
+    def __init__(
+        self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False, target: Target | None = None
+    ) -> None:
+        """Write to *target*, by default to the place of *to*; raise PlaceError where that has no conditions."""
         self.root = root
         self.address = destination_of(to)
-        target = target_of(self.address)
+        target = target or target_of(self.address)
         self._target: Target = _Rehearsal(target) if rehearse else target
         self._settings = settings
         self._is_rehearsal = rehearse
