@@ -104,7 +104,7 @@ def part(samples: Sequence[Sample], listed: Survivors) -> Iterator[str]:
         yield ""
         gaps = [place for place in sample.places() if place not in listed.entries]
         if gaps:
-            yield "| lacks a test | change |"
+            yield "| survived | change |"
             yield "|---|---|"
             for module, function, original, mutated, _ in gaps:
                 yield f"| {markdown(f'{module}: {function}')} | {markdown(f'{original} → {mutated}')} |"

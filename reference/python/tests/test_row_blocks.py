@@ -179,21 +179,6 @@ def test_any_table_with_changing_blanks_is_read_as_line_by_line(
         assert outcome(path, folder / "b") == together
 
 
-@pytest.mark.parametrize("step", [2**63, 2**63 - 1, -(2**63), 1 - 2**63])
-def test_step_of_more_than_64_bits_is_read_as_line_by_line(
-    tmp_path: Path, one_by_one: pytest.MonkeyPatch, step: int
-) -> None:
-    """Neither bound of a step is passed in a block of rows."""
-    path = tmp_path / "metrics.csv"
-    lines = [f"{number},{number}.5" for number in range(200)]
-    lines[100] = f"{step},0.25"
-    path.write_text("\n".join(["step,loss", *lines, ""]))
-    together = outcome(path, tmp_path / "a")
-    with one_by_one.context() as patch:
-        without_blocks(patch)
-        assert outcome(path, tmp_path / "b") == together
-
-
 def test_table_with_changing_blanks_is_imported_in_blocks(tmp_path: Path) -> None:
     """Rows of a learning rate and rows of a loss, in turn, take the fast way; the rows in a block are in order."""
     path = tmp_path / "metrics.csv"
