@@ -37,8 +37,8 @@ const FIXED: readonly Column[] = [
   fixed("reason", TITLES.reason, 110, (run) => plain(run.reason ?? "")),
   fixed("error", TITLES.error, 200, (run) => plain(run.error ?? "")),
   fixed("took", TITLES.seconds, 104, seconds, true),
-  fixed("steps", TITLES.last_step, 84, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
-  fixed("progress", TITLES.progress, 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
+  fixed("steps", TITLES.last_step, 88, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
+  fixed("progress", TITLES.progress, 108, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
   fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
   fixed("findings", "Findings", 128, findingsText),
 ];

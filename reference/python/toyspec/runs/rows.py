@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.generated.runs import COLUMNS
+from toyspec.runs.metric_names import defined
 from toyspec.runs.run_facts import cut, finite
 
 if TYPE_CHECKING:
@@ -104,10 +105,12 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     curve = summary.series[name]
     smaller = summary.smaller_is_better(name)
     best = summary.best(name)
+    step_name = defined(name, summary.step_names) if summary.step_names else None
     return {
         "last": finite(curve.last_finite),
         "best": None if best is None else finite(best[1]),
         "goal": None if smaller is None else "min" if smaller else "max",
         "count": curve.count,
         "nan": curve.not_finite,
+        **({} if step_name in (None, name) else {"step_name": cut(step_name)}),
     }

@@ -100,6 +100,8 @@ class RunSummary:
         """Curve of every metric: by name: those of ``Record.values``."""
         self.goals: dict[str, str] = {}
         """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
+        self.step_names: dict[str, str] = {}
+        """The metric that counts the steps of each metric for which one is defined; a name may end in ``*``."""
         self.dialect: DialectUse | None = None
         """How the log of another program is read; None for a stream of toyspec."""
         self._time_origin: str | None = None
@@ -316,6 +318,10 @@ class RunSummary:
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "define" and record.profile == "toy/v1":
+            name, step_name = record.get("name"), record.get("step_name")
+            if isinstance(name, str) and isinstance(step_name, str):
+                self._keep_named("step names", self.step_names, name, step_name)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
         if record.kind == "note" and record.profile == "toy/v1":

@@ -49,11 +49,13 @@ export function spanOf({ header, axis, place, count }: Curve, bucket: number): [
 /** What is marked below a chart: a run, what happened, and between which places. */
 export interface Anomaly {
   series: Series;
-  kind: "spike" | "not finite" | "gap" | "resumption";
+  kind: "spike" | "not finite" | "gap" | "resumption" | "alert";
   from: number;
   to: number;
   /** The extreme of a spike. */
   value: number | null;
+  /** What an alert says, and its line. */
+  alert?: NonNullable<CurveHeader["alerts"]>[number];
 }
 
 const NOT_FINITE = new WeakMap<Curve, readonly number[]>();
@@ -115,7 +117,7 @@ export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, t
 /** Returns everything that is marked of a run, within a range of x. */
 export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[] {
   const { curve, shift } = series;
-  const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"], kind: Anomaly["kind"]) =>
+  const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"] | CurveHeader["alerts"], kind: Anomaly["kind"]) =>
     (marks ?? []).flatMap((mark): Anomaly[] => {
       const place = mark[curve.axis];
       return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null }];
@@ -124,6 +126,7 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
     ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),
     ...notFiniteOf(curve).flatMap((at) => notFiniteSpans(curve, at)).map(([from, to]): Anomaly => ({ series, kind: "not finite", from: from + shift, to: to + shift, value: null })),
     ...places(curve.header.gaps, "gap"), ...places(curve.header.resumes, "resumption"),
+    ...(curve.header.alerts ?? []).flatMap((alert) => places([alert], "alert").map((found) => ({ ...found, alert }))),
   ];
   return all.filter(({ from, to }) => to >= x.from && from <= x.to);
 }

@@ -395,7 +395,10 @@ function drawStrip({ pen, manner, plot, x }: Pieces, all: readonly Series[]): vo
   for (const series of all) {
     if (isMean(series)) continue;
     const colour = markColour(series, plot, manner);
-    for (const { from, to } of anomaliesOf(series, plot.x, plot.y.isLog)) ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), colour);
+    for (const { from, to, alert } of anomaliesOf(series, plot.x, plot.y.isLog)) {
+      const own = alert ? manner.colours.flags[alert.level === "error" ? "error" : alert.level === "info" ? "note" : "warning"] : colour;
+      ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), own);
+    }
   }
   for (const { place, kind } of plot.flags) if (place >= plot.x.from && place <= plot.x.to) ticks.set(Math.round(x(place)), manner.colours.flags[kind]);
   pen.globalAlpha = 1;
