@@ -14,12 +14,12 @@ const KNOWN = new WeakMap<Curve, { steps: Curve; placed: Curve | null }>();
 export function placedBy(curve: Curve, steps: Curve): Curve | null {
   const known = KNOWN.get(curve);
   if (known?.steps === steps) return known.placed;
-  const placed = placedAnew(curve, steps);
+  const placed = withPlaces(curve, steps);
   KNOWN.set(curve, { steps, placed });
   return placed;
 }
 
-function placedAnew(curve: Curve, steps: Curve): Curve | null {
+function withPlaces(curve: Curve, steps: Curve): Curve | null {
   const at = (step: number) => valueAt(steps, step);
   const places = curve.place.map(at);
   const kept = [...places.keys()].filter((index) => Number.isFinite(places[index]));
