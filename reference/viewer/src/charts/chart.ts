@@ -544,6 +544,8 @@ export class Chart {
     const curves = this.runs.flatMap(({ id }) => this.curves.pair(id)?.latest ?? []);
     this.canvas.dataset["runs"] = String(curves.length);
     this.canvas.dataset["points"] = String(curves.reduce((sum, { header }) => sum + header.points, 0));
+    const { x, smoothing, group, logX, logY } = this.state;
+    this.canvas.dataset["manner"] = [x, smoothing, group, logX, logY].join();
     if (this.plot) this.canvas.dataset["plot"] = JSON.stringify({ x: this.plot.x, y: this.plot.y, box: this.plot.box });
   }
 
