@@ -204,6 +204,11 @@ bench-viewer: $(DEV) ## measure the viewer in a browser, beside its goals (10 mi
 	@$(call with_tool,npm --version,apt install npm · brew install node · winget install OpenJS.NodeJS,\
 		cd reference/viewer && npm install --silent --no-audit --no-fund && npx tsc)
 	@PYTHONPATH=reference/python/tests $(BIN)/python $(BENCH) --part viewer $(BENCH_OPTIONS)
+	@$(MAKE) -s bench-pixels
+
+.PHONY: bench-pixels
+bench-pixels: $(DEV) ## count the spikes, NaN, gaps and resumptions that the viewer paints, of 1 to 1,000 runs (10 minutes); `make bench-pixels ROWS=10`
+	@PYTHONPATH=reference/python/tests $(BIN)/python $(BENCH) --part pixels $(BENCH_OPTIONS)
 
 # The curves are trained once, 300,000 steps on two cores in some minutes, and kept in build/.
 HEALTH_CURVES := build/bench-health

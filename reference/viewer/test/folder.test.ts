@@ -141,6 +141,17 @@ test("zooming leads to single points and to their lines, in a run that is kept a
   assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", point!.offset, point!.length)), step(11_111, 99).trim());
 });
 
+test("alerts and the metric that counts the steps of another one are known", async () => {
+  const define = '{"kind":"define","t":0.0,"name":"lo*","step_name":"env_steps"}\n';
+  const alert = (metric: string) => `{"kind":"alert","t":2.5,"step":2,"rule":"spike","level":"error","text":"x","metric":"${metric}"}\n`;
+  const catalog = await opened(`${START}${define}${step(1)}${step(2)}${alert("loss")}${alert("other")}${step(3)}`);
+  const [latest] = await curve(catalog, { buckets: 100 });
+  const { offset, ...mark } = latest!.header.alerts![0]!;
+  assert.deepEqual([latest!.header.alerts!.length, mark], [1, { step: 2, line: 5, rule: "spike", level: "error" }]);
+  assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", offset, 15)), '{"kind":"alert"');
+  assert.equal((await catalog.runs()).runs[0]!.metrics["loss"]!.step_name, "env_steps");
+});
+
 test("what a resumption supersedes is apart, and lines that cannot be read are marked and found", async () => {
   const resume = '{"kind":"run_resume","t":9.0,"from_step":5}\n';
   const catalog = await opened(`${START}${[1, 2, 3, 4, 5, 6, 7, 8].map((at) => step(at)).join("")}broken\n${resume}${[6, 7].map((at) => step(at, 50)).join("")}`);

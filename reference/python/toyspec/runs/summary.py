@@ -26,7 +26,7 @@ from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
-from toyspec.runs.metric_names import goal_of, loss_among
+from toyspec.runs.metric_names import defined, goal_of, loss_among
 from toyspec.runs.run_facts import RunFacts
 from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
@@ -327,8 +327,10 @@ class RunSummary:
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
-        if record.kind == "define" and record.profile == "toy/v1" and isinstance(record.get("step_name"), str):
-            self._keep_named("step_names", self.step_names, str(record.get("name")), record["step_name"])
+        if record.kind == "define" and record.profile == "toy/v1":
+            name, step_name = record.get("name"), record.get("step_name")
+            if isinstance(name, str) and isinstance(step_name, str):
+                self._keep_named("step names", self.step_names, name, step_name)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
         if record.kind == "note" and record.profile == "toy/v1":
@@ -337,10 +339,7 @@ class RunSummary:
 
     def axis_of(self, metric: str) -> str | None:
         """Return the metric over which the run wants *metric* drawn; None where it does not say."""
-        exact = self.step_names.get(metric)
-        patterns = (each for each in self.step_names if each.endswith("*") and metric.startswith(each[:-1]))
-        longest = max(patterns, key=len, default=None)
-        return exact if exact is not None or longest is None else self.step_names[longest]
+        return defined(metric, self.step_names)
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""

@@ -28,7 +28,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finalLossOf(scan),
     ended, reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), remaining: ended === "yes" ? null : remainingOf(took, scan, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
-    metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
+    metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), { ...factsOf(pyramid, goalOf(scan, metric)), ...stepNameOf(scan, metric) }])),
     left_out: { metrics: scan.leftOut, config: Math.max(0, settings.length - MOST_SETTINGS) },
     message: null,
   };
@@ -80,12 +80,23 @@ function finite(value: number): number | null {
 
 /** Returns the goal that the run states for a metric, or that its name implies. */
 export function goalOf({ goals, profile }: Scan, name: string): Goal {
-  const fitting = [...goals.keys()].filter((key) => key === name || (key.endsWith("*") && name.startsWith(key.slice(0, -1))));
-  const stated = goals.get(name) ?? goals.get(fitting.sort((a, b) => b.length - a.length)[0] ?? "");
+  const stated = defined(name, goals);
   if (stated !== undefined) return stated === "min" || stated === "max" ? stated : null;
   const lowered = name.toLowerCase();
   if (profile === "kaun/v1") return KAUN_SMALLER_IS_BETTER.some((word) => lowered.includes(word)) ? "min" : "max";
   return SMALLER_IS_BETTER.some((word) => lowered.includes(word)) ? "min" : null;
+}
+
+/** Returns the metric that counts the steps of another one, where the run defines it. */
+function stepNameOf({ stepNames }: Scan, name: string): { step_name?: string } {
+  const found = defined(name, stepNames);
+  return found === undefined || found === name ? {} : { step_name: cut(found) };
+}
+
+/** Returns what definitions, whose names may end in *, say of a metric. */
+function defined(name: string, definitions: ReadonlyMap<string, string>): string | undefined {
+  const fitting = [...definitions.keys()].filter((key) => key.endsWith("*") && name.startsWith(key.slice(0, -1)));
+  return definitions.get(name) ?? definitions.get(fitting.sort((a, b) => b.length - a.length)[0] ?? "");
 }
 
 function startOf(start: Members): string | null {
