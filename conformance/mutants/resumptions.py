@@ -139,7 +139,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(ResumesSilently, "stream/resume-written", "outcome is written"),
     _mutant(StartsTimeAgain, "stream/time-forward", "wrote time-goes-backwards"),
     _mutant(StartsItsClockAgain, "stream/time-resumed", "/t of the last record is 100.0, expected 100.0 plus the time"),
-    _mutant(AddsASecond, "stream/time-resumed", "/t of the last record is 101.*: the request took"),
+    _mutant(AddsASecond, "stream/time-resumed", r"/t of the last record is 1\d\d.*: the request took"),
     _mutant(CountsTheAgeOfTheStream, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
     _mutant(ReadsTheLastRecordAlone, "stream/time-resumed", "/t of the last record is 0|wrote time-goes-backwards"),
     _mutant(CountsThePause, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
