@@ -22,12 +22,16 @@ def main() -> int:
     """Run the tests that the arguments name; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--times", type=int, default=20, metavar="N", help="how often (default: 20)")
-    parser.add_argument("--load", type=int, default=10, metavar="N", help="number of busy processes (default: 10)")
+    parser.add_argument(
+        "--load", type=int, default=10, metavar="N", help="busy processes, those counted that run already (default: 10)"
+    )
     parser.add_argument("tests", nargs="*", metavar="ARGUMENT", help="arguments of pytest (default: -m contended)")
     options, others = parser.parse_known_args()
     arguments = [*options.tests, *others] or ["-m", "contended"]
     LOG.parent.mkdir(exist_ok=True)
-    load = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(options.load)]
+    already = round(os.getloadavg()[0])
+    print(f"load before: {already}", flush=True)
+    load = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(max(0, options.load - already))]
     try:
         failed = repeated(arguments, options.times)
     finally:

@@ -6,15 +6,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from conformance.mutation.python import listing
-from conformance.mutation.python.command import Fate
-from conformance.mutation.python.reach import Reach
-from conformance.mutation.python.score import is_enough, page, raw, rooms
+from conformance.mutation.python.command import SURVIVORS, Fates
+from conformance.mutation.python.reach import Reach, layout_key
+from conformance.mutation.python.samples import PAGE, Sample, part, published
+from conformance.mutation.python.score import Fate, is_enough, raw, rooms
+from conformance.mutation.python.workshop import Executed
 from conformance.mutation.python.workshop import Test as Recorded
 from conformance.mutation.score import Findings
 from conformance.mutation.sites import Module
-from conformance.mutation.survivors import Listed, Survivors
+from conformance.mutation.survivors import Listed, Survivors, load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.mutation.sites import Mutant
 
 SOURCE = '''"""Docstring."""
@@ -49,40 +53,126 @@ def test_words_of_errors_are_not_changed() -> None:
     assert [mutant for mutant in mutants() if "negative" in mutant.original and mutant.mutated == "pass"]
 
 
-def test_marks_are_named_as_the_functions_of_mutants() -> None:
-    """What is recorded of a function is found for its mutants, and marks change nothing else."""
-    numbers: dict[str, int] = {}
-    source = listing.marked("room/counter", SOURCE, numbers)
-    functions = {f"room/counter:{mutant.function}" for mutant in mutants()} - {"room/counter:LIMIT"}
-    assert functions == set(numbers)
-    namespace: dict[str, object] = {"__marks__": bytearray(len(numbers))}
-    code = source.replace("from toyspec_marks import MARKS as __marks__", "")
-    exec(compile(ast.parse(code), "counter", "exec"), namespace)
+def counter() -> Module:
+    """Return the module of the source above."""
+    return Module("room/counter", SOURCE)
+
+
+def mutant_of(function: str, original: str) -> Mutant:
+    """Return a mutant of the statement *original* of *function*."""
+    return next(each for each in mutants() if each.function == function and each.original.startswith(original))
+
+
+def recorded(name: str, seconds: float, statements: str, source: str = SOURCE, **more: str) -> Recorded:
+    """Return a test that executes *statements* of *source*, and of other modules what *more* says."""
+    module = Module("room/counter", source)
+    executed = {"room/counter": Executed(listing.digest(module), statements)}
+    executed |= {other: Executed("", others) for other, others in more.items()}
+    return Recorded(name, seconds, {key: value for key, value in executed.items() if value.statements})
+
+
+def asked(tests: list[Recorded], mutant: Mutant, layouts: dict[str, list[str]] | None = None) -> list[str]:
+    """Return the names of *tests* that *mutant* is asked, in their order."""
+    batches = Reach(tests, layouts or {}).asked(counter(), mutant)
+    return [test.name for batch in batches for test in batch]
+
+
+def test_each_executed_statement_leaves_a_mark() -> None:
+    """What is recorded of a statement is found by its number, and marks change nothing else."""
+    module = counter()
+    source = listing.marked(module, 2).replace("from toyspec_marks import MARKS as __hits__", "")
+    namespace: dict[str, object] = {"__hits__": bytearray(2 + len(listing.functions(module)))}
+    exec(compile(ast.parse(source), "counter", "exec"), namespace)
     assert namespace["Counter"]().add(4) == 7  # type: ignore[operator]
-    assert bytes(len(numbers) * [1]) == namespace["__marks__"]
+    functions = ["Counter.add.inner", "Counter.add.inner", "Counter.add", "Counter.add", "Counter.add"]
+    assert functions == listing.functions(module)
+    # All but the statement that raises an error.
+    assert bytes([0, 0, 1, 1, 1, 0, 1]) == namespace["__hits__"]
 
 
-def test_tests_of_the_function_are_asked_first() -> None:
-    """The fastest test that executes the function comes first; what is executed at import asks those of the module."""
-    slow = Recorded("slow", 3.0, frozenset({"room/counter:Counter.add"}))
-    fast = Recorded("fast", 1.0, frozenset({"room/counter:Counter.add"}))
-    other = Recorded("other", 0.1, frozenset({"room/counter:Counter.clear"}))
-    far = Recorded("far", 0.1, frozenset({"room/other:run"}))
-    found = Reach([slow, fast, other, far])
-    of_add = next(mutant for mutant in mutants() if mutant.function == "Counter.add")
-    constant = next(mutant for mutant in mutants() if mutant.function == "LIMIT")
-    assert [fast, slow] == found.of_function(of_add)
-    assert [] == found.of_function(constant)
-    assert [other, fast, slow] == found.of_module(constant)
+def test_only_tests_that_execute_the_statement_are_asked() -> None:
+    """A change of a statement is noticed by no test that does not execute it."""
+    tests = [recorded("raises", 1.0, "0011"), recorded("adds", 1.0, "11101"), recorded("none", 1.0, "", far="1")]
+    assert ["raises"] == asked(tests, mutant_of("Counter.add", "raise"))
+    assert ["adds"] == asked(tests, mutant_of("Counter.add.inner", "return"))
+    assert ["adds", "raises"] == sorted(asked(tests, mutant_of("Counter.add", "if")))
+
+
+def test_a_constant_asks_the_tests_that_use_it() -> None:
+    """What is executed at import is noticed where it is used; where no test is known for that, in the module."""
+    tests = [recorded("raises", 1.0, "0011"), recorded("adds", 1.0, "11101")]
+    assert ["adds"] == asked(tests, mutant_of("LIMIT", "LIMIT"))
+    assert ["raises"] == asked(tests[:1], mutant_of("LIMIT", "LIMIT"))
+
+
+def test_after_a_change_of_the_module_its_functions_count() -> None:
+    """The statements of another source have other numbers, so that each test of the function is asked."""
+    before = "LIMIT = 2\n" + SOURCE
+    module = Module("room/counter", before)
+    layouts = {layout_key(module.name, listing.digest(module)): listing.functions(module)}
+    tests = [recorded("raises", 1.0, "0011", before), recorded("inner", 1.0, "01", before)]
+    assert ["raises"] == asked(tests, mutant_of("Counter.add", "return"), layouts)
+    assert ["inner"] == asked(tests, mutant_of("Counter.add.inner", "return"), layouts)
+
+
+def test_tests_about_the_module_are_asked_first() -> None:
+    """The first test executes little else and takes little time."""
+    tests = [
+        recorded("broad", 0.1, "001", far="1" * 90),
+        recorded("slow", 9.0, "001"),
+        recorded("about it", 0.1, "001"),
+    ]
+    assert ["about it", "slow", "broad"] == asked(tests, mutant_of("Counter.add", "if"))
+
+
+def test_no_file_of_tests_takes_all_the_time() -> None:
+    """Of many tests, each file has its turn."""
+    many = [recorded(f"a.py::{number:02}", 2.0, "001") for number in range(60)]
+    names = asked([*many, recorded("b.py::1", 2.1, "001", far="1" * 99)], mutant_of("Counter.add", "if"))
+    assert "b.py::1" in names
+    assert len(names) < len(many)
+
+
+def fates() -> tuple[list[Fate], Survivors]:
+    """Return what became of three mutants, one of which is listed."""
+    first, second, third = mutants()[:3]
+    listed = Survivors({second.place: Listed(second.place, "equivalent", "It is the same.")})
+    return [Fate(first, "a test fails", 1), Fate(second, None, 2), Fate(third, None, 2)], listed
 
 
 def test_score_leaves_out_what_is_listed() -> None:
     """The raw score counts every mutant, the adjusted one those that a test can catch."""
-    first, second, third = mutants()[:3]
-    fates = [Fate(first, "a test fails", 1), Fate(second, None, 2), Fate(third, None, 2)]
-    listed = Survivors({second.place: Listed(second.place, "equivalent", "It is the same.")})
-    found = Findings(fates, listed, [])
+    found = Findings(*fates(), [])
     assert ("33.3 %", "50.0 %") == (raw(found.score()), rooms(found)["room"].percent)
     assert is_enough(found, 50.0)
     assert not is_enough(found, 51.0)
-    assert "**1 of 3** mutants are killed: 33.3 % raw, 50.0 % adjusted." == next(page(found, listed, 9))
+
+
+def test_published_sample_names_each_survivor() -> None:
+    """The page has both scores, what lacks a test, and why no test catches the rest."""
+    found, listed = fates()
+    sample = Sample.of("a", found, 9, "Of a trial,")
+    assert sample.score(listed) == Findings(found, listed, []).score()
+    lines = list(part([sample], listed))
+    assert "Of a trial, 1 of 3 mutants are killed: **33.3 %** raw," == lines[0]
+    assert 1 == sum(line.startswith("| room/counter: ") for line in lines)
+    assert any("It is the same." in line for line in lines)
+
+
+def test_page_has_what_the_file_of_samples_says() -> None:
+    """The part of the page is made from the file, and from the list of survivors."""
+    listed = load(SURVIVORS, listing.module_names())
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    assert "\n".join(part(published(), listed)).strip() in page
+
+
+def test_interrupted_sample_goes_on(tmp_path: Path) -> None:
+    """What was killed is not asked again; a survivor is, since it may have got a test."""
+    killed, survived, _ = fates()[0]
+    kept = Fates("a", is_resumed=False, folder=str(tmp_path))
+    kept.add(killed)
+    kept.add(survived)
+    asked = [killed.mutant, survived.mutant]
+    assert {0: killed} == Fates("a", is_resumed=True, folder=str(tmp_path)).known(asked)
+    assert {} == Fates("a", is_resumed=False, folder=str(tmp_path)).known(asked)

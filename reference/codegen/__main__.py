@@ -22,7 +22,7 @@ from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rule_texts import rule_texts_module
-from codegen.runs import runs_module, viewer_runs
+from codegen.runs import page_losses, runs_module, viewer_runs
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
 from codegen.tables import (
@@ -34,6 +34,7 @@ from codegen.tables import (
     redaction_module,
     rules_module,
     streams_module,
+    telemetry_module,
     viewer_media,
 )
 from codegen.typescript_tables import typescript_tables
@@ -60,6 +61,7 @@ def outputs() -> dict[str, str]:
         "fields": fields_module,
         "records": records_module,
         "runs": runs_module,
+        "telemetry": telemetry_module,
     }
     for name, make in modules.items():
         made[f"{_PACKAGE}/{name}.py"] = make()
@@ -81,6 +83,7 @@ def outputs() -> dict[str, str]:
     made["reference/viewer/src/generated/media.ts"] = viewer_media()
     made["reference/viewer/src/generated/records.ts"] = viewer_records()
     made["reference/viewer/src/generated/runs.ts"] = viewer_runs()
+    made["reference/typescript/page/loss-names.ts"] = page_losses()
     made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | project_files(sources.ROOT) | navigation(sources.ROOT) | reference_pages() | originals_page()

@@ -38,6 +38,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "Read one run": ("read", "history", "History", "RunLog", "RunBundle", "KaunRun", "Row", "Record", "Reading"),
     "Follow a live run": ("follow", "Follower", "TailEvent"),
     "List and compare runs": ("list_runs", "Runs", "RunSummary", "ranks_of", "Ranks", "annotate", "Annotations"),
+    "Show runs in a notebook": ("report", "ReportFrame"),
     "Watch over a training": ("check_health", "HealthEvaluator", "HealthAlert"),
     "Catalogs of many runs": ("build_catalog", "update_catalog", "Catalog", "CatalogReport"),
     "Check, repair and seal": (

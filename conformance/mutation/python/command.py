@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.mutation import survivors
-from conformance.mutation.python import listing, reach
-from conformance.mutation.python.score import is_enough, page, report
-from conformance.mutation.python.workshop import Workshop, WorkshopError
+from conformance.mutation.python import listing, reach, samples
+from conformance.mutation.python.score import Fate, is_enough, report
+from conformance.mutation.python.workshop import FOLDER, Workshop, WorkshopError
 from conformance.mutation.score import Findings
 from conformance.mutation.subjects import HERE
 
@@ -23,27 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.mutation.python.reach import Reach
+    from conformance.mutation.python.workshop import Test
     from conformance.mutation.sites import Module, Mutant
 
 _DESCRIPTION = """\
-Make mutants of the Python package, each with one small change, and run the tests that execute the changed function
+Make mutants of the Python package, each with one small change, and run the tests that execute the changed statement
 until one fails. Which tests these are is recorded once, and again for test files that change, in build/mutants-python/.
 The seed is the digest of the commit, so that each commit asks other mutants. A mutant that survives lacks a test, or
 is in survivors.json with the reason why no test can catch it.
 """
 SURVIVORS = os.path.join(HERE, "python", "survivors.json")
+"""The mutants that no test can catch."""
 _WIDTH = 160
-
-
-@dataclass(frozen=True)
-class Fate:
-    """What became of one mutant."""
-
-    mutant: Mutant
-    reason: str | None
-    """What a test says; None where it survived."""
-    asked: int
-    """Number of tests that it was asked."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,8 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
     add("--jobs", type=int, default=2, metavar="N", help="number of mutants in parallel (default: 2)")
     add("--least", type=float, default=95.0, metavar="PERCENT", help="fail below this adjusted score (default: 95)")
     add("--record", action="store_true", help="record again which test executes what")
-    add("--page", metavar="FILE", help="put the score into a page of the site")
-    add("--survivors", metavar="FILE", help="write the survivors that are not listed, in the form of survivors.json")
+    add("--resume", action="store_true", help="ask no mutant again that an interrupted run of this seed killed")
+    add(
+        "--publish",
+        metavar="TEXT",
+        help="put the score into samples.json and the page; TEXT is what it is a score of",
+    )
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -80,42 +75,68 @@ def _run(options: argparse.Namespace) -> int:
     names = listing.module_names()
     known = survivors.load(SURVIVORS, names)
     starts = tuple(options.only) or ("",)
-    modules = {name: listing.loaded(name) for name in names if name.startswith(starts)}
+    modules = {name: listing.loaded(name) for name in listing.mutated_names() if name.startswith(starts)}
     every = [mutant for module in modules.values() for mutant in module.mutants if listing.is_asked(mutant)]
     mutants = listing.sample(every, options.sample, seed)
     _say(f"{len(mutants)} of {len(every)} mutants, seed {seed[:12]}")
     began = time.monotonic()
     found = reach.recorded(tuple(options.tests) or ("",), is_fresh=options.record)
     _say(f"which test executes what is known after {time.monotonic() - began:.0f} s")
-    fates = _Sweep(modules, found).run(mutants, options.jobs)
+    fates = _Sweep(modules, found, Fates(seed, is_resumed=options.resume)).run(mutants, options.jobs)
     stale = known.unknown(every) if starts == ("",) else []
     result = Findings(fates, known, stale)
     for line in report(result):
         _say(line)
-    if options.survivors:
-        with open(options.survivors, "w", encoding="utf-8") as file:
-            json.dump([survivors.as_json(fate.mutant) for fate in result.survivors], file, indent=2)
-    if options.page:
-        from conformance import page as pages
-
-        pages.put(options.page, "mutants-python", page(result, known, len(every)))
+    if options.publish:
+        samples.publish(samples.Sample.of(seed, fates, len(every), options.publish))
+        samples.write_page(known)
     return 0 if is_enough(result, options.least) else 1
+
+
+class Fates:
+    """What became of the mutants of one sample, kept on disk as each is known."""
+
+    def __init__(self, seed: str, *, is_resumed: bool, folder: str = FOLDER) -> None:
+        """Begin a new list for *seed*, or go on with the one that is there if *is_resumed*."""
+        self._path = os.path.join(folder, f"fates-{seed[:40]}.jsonl")
+        if not is_resumed:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+    def known(self, mutants: Sequence[Mutant]) -> dict[int, Fate]:
+        """Return the killed ones of *mutants*, by their index. A survivor is asked again: it may have got a test."""
+        if not os.path.exists(self._path):
+            return {}
+        with open(self._path, encoding="utf-8") as file:
+            entries = {entry["key"]: entry for entry in map(json.loads, file)}
+        return {
+            at: Fate(mutant, entries[mutant.key]["reason"], entries[mutant.key]["asked"])
+            for at, mutant in enumerate(mutants)
+            if entries.get(mutant.key, {}).get("reason") is not None
+        }
+
+    def add(self, fate: Fate) -> None:
+        """Keep *fate*."""
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": fate.mutant.key, "reason": fate.reason, "asked": fate.asked}) + "\n")
 
 
 class _Sweep:
     """Asks mutants, several at once, each in a copy of the tree."""
 
-    def __init__(self, modules: Mapping[str, Module], found: Reach) -> None:
-        self._modules, self._found = modules, found
+    def __init__(self, modules: Mapping[str, Module], found: Reach, kept: Fates) -> None:
+        self._modules, self._found, self._kept = modules, found, kept
         # A module applies a change to its one tree for a moment.
         self._lock = threading.Lock()
 
     def run(self, mutants: Sequence[Mutant], jobs: int) -> list[Fate]:
         """Return what became of each of *mutants*, in their order."""
         waiting: queue.SimpleQueue[tuple[int, Mutant]] = queue.SimpleQueue()
-        for item in enumerate(mutants):
-            waiting.put(item)
-        fates: dict[int, Fate] = {}
+        fates = self._kept.known(mutants)
+        for at, mutant in enumerate(mutants):
+            if at not in fates:
+                waiting.put((at, mutant))
         errors: list[BaseException] = []
 
         def work(workshop: Workshop) -> None:
@@ -139,19 +160,37 @@ class _Sweep:
 
     def _asked(self, workshop: Workshop, mutant: Mutant) -> Fate:
         began = time.monotonic()
+        module = self._modules[mutant.module]
         with self._lock:
-            source = listing.changed(self._modules[mutant.module], mutant)
-        first = self._found.of_function(mutant)
-        others = [test for test in self._found.of_module(mutant) if test not in first]
-        reason = None
-        with workshop.changed(mutant.module, source):
-            for tests in (first, others):
-                if tests and reason is None:
-                    reason = workshop.failure(tests)
-        fate = Fate(mutant, reason, len(first) + len(others))
+            source = listing.changed(module, mutant)
+            batches = list(self._found.asked(module, mutant))
+        reason, asked = None, 0
+        for tests in batches:
+            asked += len(tests)
+            reason = reason or self._failure(workshop, mutant, source, tests)
+        fate = Fate(mutant, reason, asked)
+        with self._lock:
+            self._kept.add(fate)
         said = reason or f"SURVIVED {fate.asked} tests: {mutant.original} -> {mutant.mutated}"
         _say(f"{time.monotonic() - began:4.0f} s  {mutant.module}: {mutant.function}: {said}"[:_WIDTH])
         return fate
+
+    def _failure(self, workshop: Workshop, mutant: Mutant, source: str, tests: Sequence[Test]) -> str | None:
+        """Return what one of *tests* says about *mutant*, whose module has *source*; None where all pass."""
+        left = list(tests)
+        while left:
+            with workshop.changed(mutant.module, source):
+                failed = workshop.failure(left)
+            if failed is None:
+                return None
+            # What fails at times, or takes long on a busy machine, says nothing about the change.
+            doubtful = [test for test in left if test.is_contended and test.name in failed.tests] or (
+                left if failed.is_late else []
+            )
+            if not doubtful or workshop.failure(doubtful) is None:
+                return failed.reason
+            left = [test for test in left if test not in doubtful]
+        return None
 
 
 def _say(line: str) -> None:

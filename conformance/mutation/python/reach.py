@@ -1,81 +1,167 @@
-"""Which tests execute which functions, recorded once and kept on disk."""
+"""Which tests execute which statements, recorded once and kept on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from conformance.mutation.python.workshop import FOLDER, TESTS, Test, Workshop, WorkshopError
+from conformance.mutation.python import listing
+from conformance.mutation.python.workshop import FOLDER, TESTS, Executed, Test, Workshop
+from conformance.mutation.sites import EVERYWHERE
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.mutation.sites import Mutant
+    from conformance.mutation.sites import Module, Mutant
 
-PATH = os.path.join(FOLDER, "reach.json")
-_OF_FUNCTION_SECONDS = 60.0
-_OF_MODULE_SECONDS = 120.0
-"""Most recorded time of the tests that one mutant is asked; the fastest run first."""
+RECORDED = os.path.join(FOLDER, "reach")
+LAYOUTS = os.path.join(FOLDER, "layouts.json")
+_FIRST_TESTS, _FIRST_SECONDS = 30, 10.0
+"""Most tests that a mutant is asked before all others, and most recorded time of them together."""
+_MOST_SECONDS = 50.0
+"""Most recorded time of the other tests that one mutant is asked."""
 
 
 class Reach:
     """The tests that can notice a mutant."""
 
-    def __init__(self, tests: Sequence[Test]) -> None:
-        self._by_function: dict[str, list[Test]] = defaultdict(list)
+    def __init__(self, tests: Sequence[Test], layouts: Mapping[str, Sequence[str]]) -> None:
+        """Take *tests* and, by :func:`layout_key`, the functions of the statements of each recorded source."""
+        self._layouts = layouts
         self._by_module: dict[str, list[Test]] = defaultdict(list)
         for test in sorted(tests, key=lambda test: (test.seconds, test.name)):
-            for function in test.functions:
-                self._by_function[function].append(test)
-            for module in {function.partition(":")[0] for function in test.functions}:
+            for module in test.executed:
                 self._by_module[module].append(test)
 
-    def of_function(self, mutant: Mutant) -> list[Test]:
-        """Return tests that execute the function of *mutant*; none for what is executed at import."""
-        names = mutant.function.split(".")
-        for size in range(len(names), 0, -1):
-            found = self._by_function.get(f"{mutant.module}:{'.'.join(names[:size])}")
-            if found:
-                return _within(found, _OF_FUNCTION_SECONDS)
-        return []
+    def asked(self, module: Module, mutant: Mutant) -> Iterator[list[Test]]:
+        """Yield the tests that *mutant* of *module* is asked: those that are most about it, then the others.
 
-    def of_module(self, mutant: Mutant) -> list[Test]:
-        """Return tests that execute a function of the module of *mutant*."""
-        return _within(self._by_module.get(mutant.module, []), _OF_MODULE_SECONDS)
+        A test can notice a change of a statement only if it executes it. Where the module is not the one that was
+        recorded, it is the function that counts; for what is executed at import, the statements that use the constant.
+        """
+        found = [test for test in self._by_module.get(module.name, ()) if self._is_executed(module, mutant, test)]
+        if mutant.statement == EVERYWHERE and not found:
+            found = self._by_module.get(module.name, [])
+        first = _within(_by_focus(found, module.name)[:_FIRST_TESTS], _FIRST_SECONDS)
+        rest = _within(_by_turns([test for test in found if test not in first]), _MOST_SECONDS)
+        yield from (part for part in (first, rest) if part)
+
+    def _is_executed(self, module: Module, mutant: Mutant, test: Test) -> bool:
+        executed = test.executed[module.name]
+        wanted = {mutant.statement}
+        if mutant.statement == EVERYWHERE:
+            wanted = set(module.users(mutant.function.rpartition(".")[2]))
+        if executed.digest == listing.digest(module):
+            return any(executed.statements[at : at + 1] == "1" for at in wanted)
+        names = {statement.function for statement in module.statements if statement.number in wanted}
+        layout = self._layouts[layout_key(module.name, executed.digest)]
+        return any(seen == "1" and name in names for seen, name in zip(executed.statements, layout, strict=False))
+
+
+def layout_key(module: str, digest: str) -> str:
+    """Return what names the source of *module* that has *digest*."""
+    return f"{module}@{digest}"
 
 
 def recorded(starts: tuple[str, ...], *, is_fresh: bool) -> Reach:
     """Return what the tests execute in files whose names begin with one of *starts*.
 
-    Test files that are new or changed run again, all if *is_fresh*. Raises WorkshopError if one of them fails.
+    Test files that are new or changed run again, all if *is_fresh*. A test that fails then is asked nothing, and is
+    named on standard error.
     """
-    known: dict[str, dict[str, object]] = {}
-    if os.path.exists(PATH) and not is_fresh:
-        with open(PATH, encoding="utf-8") as file:
-            known = json.load(file)
+    os.makedirs(RECORDED, exist_ok=True)
     digests = {path: digest for path, digest in _digests().items() if os.path.basename(path).startswith(starts)}
-    stale = [name for name in digests if known.get(name, {}).get("digest") != digests[name]]
+    stale = [name for name, digest in digests.items() if is_fresh or _load(name).get("digest") != digest]
     if stale:
-        entries: dict[str, list[dict[str, object]]] = {name: [] for name in stale}
-        for entry in Workshop("recording").record(stale):
-            entries[str(entry["test"]).partition("::")[0]].append(entry)
-        failed = [str(entry["test"]) for found in entries.values() for entry in found if entry["failed"]]
-        if failed:
-            raise WorkshopError("these tests fail without any change, with plain Python: " + ", ".join(failed))
-        known = {name: entry for name, entry in known.items() if os.path.exists(os.path.join(ROOT, name))}
-        known.update({name: {"digest": digests[name], "tests": entries[name]} for name in stale})
-        with open(f"{PATH}.new", "w", encoding="utf-8") as file:
-            json.dump(known, file)
-        os.replace(f"{PATH}.new", PATH)
-    return Reach([_test(entry) for name in digests for entry in known[name]["tests"]])  # type: ignore[attr-defined]
+        _record({name: digests[name] for name in stale})
+    with open(LAYOUTS, encoding="utf-8") as file:
+        layouts = json.load(file)
+    return Reach([test for name in digests for test in _tests(_load(name))], layouts)
 
 
-def _test(entry: dict[str, object]) -> Test:
-    return Test(str(entry["test"]), float(entry["seconds"]), frozenset(entry["functions"]))  # type: ignore[arg-type,call-overload]
+def _record(digests: Mapping[str, str]) -> None:
+    """Run the files of tests that *digests* names, and keep what each test executes."""
+    layouts: dict[str, list[str]] = {}
+    if os.path.exists(LAYOUTS):
+        with open(LAYOUTS, encoding="utf-8") as file:
+            layouts = json.load(file)
+    for name in listing.module_names():
+        module = listing.loaded(name)
+        layouts[layout_key(name, listing.digest(module))] = listing.functions(module)
+    _save(LAYOUTS, layouts)
+    found: dict[str, list[Test]] = {name: [] for name in digests}
+    failed = []
+    for test, passed in Workshop("recording").record(list(digests)):
+        if passed:
+            found[test.file].append(test)
+        else:
+            failed.append(test.name)
+    for name, tests in found.items():
+        _save(_path(name), {"digest": digests[name], **_as_json(tests)})
+    if failed:
+        sys.stderr.write(f"not asked, since they fail without a change: {' '.join(failed)}\n")
+
+
+def _as_json(tests: Sequence[Test]) -> dict[str, object]:
+    """Return *tests* with each set of statements once: many tests execute the same ones of a module."""
+    sets: dict[tuple[str, str, str], int] = {}
+    entries = []
+    for test in tests:
+        parts = [(name, each.digest, each.statements) for name, each in test.executed.items()]
+        numbers = [sets.setdefault(part, len(sets)) for part in parts]
+        entries.append([test.name, test.seconds, test.is_contended, numbers])
+    return {"sets": list(sets), "tests": entries}
+
+
+def _tests(content: Mapping[str, Any]) -> Iterator[Test]:
+    """Yield the tests of one file as :func:`_as_json` keeps them."""
+    sets = [(name, Executed(digest, statements)) for name, digest, statements in content["sets"]]
+    for name, seconds, contended, numbers in content["tests"]:
+        yield Test(name, seconds, dict(sets[number] for number in numbers), contended)
+
+
+def _load(name: str) -> dict[str, Any]:
+    """Return what was kept of the file of tests *name*, nothing if it never ran."""
+    if not os.path.exists(_path(name)):
+        return {}
+    with open(_path(name), encoding="utf-8") as file:
+        content: dict[str, Any] = json.load(file)
+    return content
+
+
+def _save(path: str, content: object) -> None:
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(f"{path}.new", path)
+
+
+def _path(name: str) -> str:
+    return os.path.join(RECORDED, f"{name.replace('/', '-')}.json")
+
+
+def _by_focus(tests: Sequence[Test], module: str) -> list[Test]:
+    """Return *tests* so that the first ones execute little else than *module*, and take little time."""
+
+    def key(test: Test) -> tuple[float, str]:
+        every = sum(len(executed.statements) for executed in test.executed.values())
+        return every / len(test.executed[module].statements) * (1 + test.seconds), test.name
+
+    return sorted(tests, key=key)
+
+
+def _by_turns(tests: Sequence[Test]) -> list[Test]:
+    """Return *tests* so that each file has its turn, the fastest test of each first: no file takes all the time."""
+    turns: dict[str, int] = defaultdict(int)
+    placed = []
+    for test in tests:
+        placed.append((turns[test.file], test.seconds, test.name, test))
+        turns[test.file] += 1
+    return [test for *_, test in sorted(placed, key=lambda item: item[:3])]
 
 
 def _within(tests: Sequence[Test], seconds: float) -> list[Test]:

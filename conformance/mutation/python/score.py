@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.escaping import markdown
-from conformance.mutation.score import Score, reasons
-from conformance.mutation.survivors import VERDICTS
+from conformance.mutation.score import Score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.mutation.score import Findings
-    from conformance.mutation.survivors import Survivors
+    from conformance.mutation.sites import Mutant
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    reason: str | None
+    """What a test says; None where it survived."""
+    asked: int
+    """Number of tests that it was asked."""
 
 
 def is_enough(found: Findings, least: float) -> bool:
@@ -51,29 +61,6 @@ def report(found: Findings) -> Iterator[str]:
         yield f"GONE      {entry.module}: {entry.place[1]}: listed as a survivor, but there is no such mutant"
     for name, score in {**rooms(found), "all": found.score()}.items():
         yield f"{name:14} {score.killed:4} of {score.mutants:4} killed, {score.listed:3} listed, {_both(score)}"
-
-
-def page(found: Findings, listed: Survivors, whole: int) -> Iterator[str]:
-    """Yield the part of the page; *whole* is the number of all mutants of the package."""
-    total = found.score()
-    yield f"**{total.killed} of {total.mutants}** mutants are killed: {_both(total)}."
-    yield f"The sample has {total.mutants} of {whole:,}."
-    yield ""
-    yield "| room of the package | mutants | killed | listed | raw score | adjusted score |"
-    yield "|---|---|---|---|---|---|"
-    for name, score in rooms(found).items():
-        yield f"| {name} | {score.mutants} | {score.killed} | {score.listed} | {raw(score)} | {score.percent} |"
-    yield ""
-    if found.survivors:
-        yield "| survived | change |"
-        yield "|---|---|"
-        for fate in found.survivors:
-            change = f"{fate.mutant.original} → {fate.mutant.mutated}"
-            yield f"| {markdown(f'{fate.mutant.module}: {fate.mutant.function}')} | {markdown(change)} |"
-        yield ""
-    yield "Survivors are listed for one of three reasons."
-    yield ""
-    yield from reasons(listed.entries.values(), VERDICTS, "module")
 
 
 def _both(score: Score) -> str:

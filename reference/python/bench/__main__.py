@@ -15,6 +15,7 @@ import import_speed
 import logger_costs
 import machine
 import peers
+import planted_marks
 import publishing
 import reading_cost
 import tracker_cost
@@ -29,8 +30,9 @@ _PARTS = {
     "engine": (checking_speed,),
     "loggers": (logger_costs,),
     "viewer": (viewer_speed,),
+    "pixels": (planted_marks,),
 }
-_ROWS = {"viewer": 1_000_000}
+_ROWS = {"viewer": 1_000_000, "pixels": 1000}
 _USUAL_ROWS = 200_000
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 
@@ -44,7 +46,7 @@ def main() -> int:
     count = options.rows or _ROWS.get(options.part, _USUAL_ROWS)
     described = machine.describe() | {"records": f"{count:,}", "load before": machine.load()}
     print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
-    if options.part != "viewer":
+    if options.part not in ("viewer", "pixels"):
         # The engine is one of two sides in its own part; the figures of the others are those of plain Python.
         os.environ["TOYSPEC_ENGINE"] = "python"
     found: list[Row] = []
@@ -72,12 +74,13 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description="Measure, and print every figure beside its goal.")
-    parser.add_argument("--rows", type=int, metavar="N", help="records of the largest stream")
+    parser.add_argument("--rows", type=int, metavar="N", help="records of the largest stream; pixels: most runs")
     parser.add_argument(
         "--part",
         choices=tuple(_PARTS),
         default="usual",
-        help="engine: both engines; loggers: the loggers of other tools; viewer: `toyspec view` in a browser",
+        help="engine: both engines; loggers: the loggers of other tools; viewer: `toyspec view` in a browser; "
+        "pixels: what it paints",
     )
     parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
     parser.add_argument(

@@ -19,7 +19,7 @@ from scale_runs import day, write_runs
 from toyspec import build_catalog
 from toyspec.distributed.crews import Finished
 from toyspec.distributed.processes import Processes
-from toyspec.runs.discovery import Stream
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

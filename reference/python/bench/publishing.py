@@ -17,7 +17,12 @@ _DATA = Path(__file__).resolve().parents[3] / "build"
 _DOCS = _DATA.parent / "docs"
 _BEGIN = "<!-- figures:{part} -->"
 _END = "<!-- /figures -->"
-_PAGES = {"engine": "explanation/speed.md", "loggers": "parts/logger-costs.md", "viewer": "parts/viewer-speed.md"}
+_PAGES = {
+    "engine": "explanation/speed.md",
+    "loggers": "parts/logger-costs.md",
+    "viewer": "parts/viewer-speed.md",
+    "pixels": "parts/viewer-pixels.md",
+}
 _ENGINE_COLUMNS = ("engine", "plain Python", "times as fast")
 _VERDICTS = {True: "met", False: "**not\u00a0met**", None: ""}
 
@@ -94,4 +99,19 @@ def _table(group: str, rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_TABLES = {"engine": _beside, "loggers": _of_loggers}
+def _of_pixels(rows: Sequence[Row]) -> str:
+    """Return one table with a line for each number of runs and place, and a column for each kind of mark."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        name, _, what = row.name.rpartition(": ")
+        found.setdefault(name, {})[what] = row
+    columns = list(dict.fromkeys(what for figures in found.values() for what in figures))
+    lines = [f"| runs | where | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
+    for name, figures in found.items():
+        runs, _, where = name.partition(", ")
+        cells = [figures[what].figure.replace(" marks", "") for what in columns]
+        lines.append(f"| {' | '.join([runs, where, *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+_TABLES = {"engine": _beside, "loggers": _of_loggers, "pixels": _of_pixels}

@@ -9,8 +9,6 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-
 import toyspec
 from tagged import untagged
 from toyspec.errors import StreamError
@@ -27,11 +25,11 @@ Message = dict[str, Any]
 _REFUSALS = (InvalidEventError, RecordRefusedError, StreamError, ValueError, TypeError, OSError)
 _A_LITTLE = 2e-7
 _LONGEST_RUN_SECONDS = 1e9
-_UNSET_UNLESS_GIVEN = {
-    "run_start": ("host", "started_at"),
-    "eval": ("phase",),
-    "run_resume": ("resumed_at",),
-    "run_end": ("final_step", "final_loss", "ended_at"),
+_LEFT_OUT_UNLESS_GIVEN: dict[str, dict[str, Any]] = {
+    "run_start": {"host": "", "started_at": ""},
+    "eval": {"phase": None},
+    "run_resume": {"resumed_at": ""},
+    "run_end": {"final_step": None, "final_loss": None, "ended_at": ""},
 }
 
 
@@ -138,8 +136,7 @@ def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock | Non
     if clock is not None and isinstance(t, float):
         clock.now = t
     members = {key: value for key, value in record.items() if key not in {"kind", "t", "schema", "run_id"}}
-    unset = dict.fromkeys(_UNSET_UNLESS_GIVEN.get(kind or "", ()), UNSET)
-    method(**unset | members)
+    method(**_LEFT_OUT_UNLESS_GIVEN.get(kind or "", {}) | members)
 
 
 def _clock_can_tell(t: float, clock: CaseClock) -> bool:
@@ -149,6 +146,9 @@ def _clock_can_tell(t: float, clock: CaseClock) -> bool:
 
 def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspec.RunWriter) -> bool:
     """Return whether *method* takes every member of *record*, and writes the others unchanged."""
+    # A member that is None is not given.
+    if None in record.values() or "" in record.values():
+        return False
     parameters = inspect.signature(method).parameters
     known = {name for name, parameter in parameters.items() if parameter.kind is not parameter.VAR_KEYWORD}
     known |= {"kind", "t"}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
 
 
@@ -59,6 +60,21 @@ def test_latest_view_touches_training_only() -> None:
     ]
     records = read(_stream(*kept, *dropped, _resume(1)), attempts="latest")
     assert [*kept, _resume(1)] == [record.value for record in records]
+
+
+@pytest.mark.parametrize(("phase", "is_abandoned"), [(None, True), ("train", True), ("eval", True), ("decode", False)])
+def test_values_of_an_unknown_kind_are_abandoned_in_phases_of_training(phase: str | None, is_abandoned: bool) -> None:
+    """Views of metrics leave out what a resumption supersedes, also of kinds that a later revision may add."""
+    later = {"kind": "future", "t": 1.0, "step": 9} | ({} if phase is None else {"phase": phase})
+    records = list(read(_stream({"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}, later, _resume(8))))
+    attempts = Attempts()
+    for record in records:
+        attempts.learn(record)
+    assert is_abandoned == attempts.are_values_abandoned(records[1])
+    for from_step in (9, 10):
+        attempts = Attempts.of([3], [from_step], None, 1)
+        assert not attempts.are_values_abandoned(records[1])
+    assert not Attempts.of([2], [8], None, 1).are_values_abandoned(records[1])
 
 
 def test_latest_view_uses_the_phase_of_run_start() -> None:

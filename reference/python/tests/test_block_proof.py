@@ -335,3 +335,14 @@ def test_first_integer_with_a_fraction_is_reported_in_every_stream() -> None:
     fed(whole_floats(40))
     report = check_bytes(whole_floats(3))
     assert ("integer-as-float", 2) in [(finding.rule, finding.line) for finding in report.findings]
+
+
+def test_more_unknown_keys_than_are_listed_are_counted() -> None:
+    """Each key is listed once with its count; those beyond the limit are counted at each place."""
+    names = [f"mine_{number}" for number in range(150)]
+    mine = ",".join(f'"{name}":1' for name in names)
+    lines = [START, *(STEP.format(step)[:-1] + f",{mine}}}" for step in range(1, MANY))]
+    report = fed("".join(f"{line}\n" for line in lines).encode())
+    listed = [finding for finding in report.findings if finding.rule == "unknown-key"]
+    assert (100, 50 * (MANY - 1)) == (len(listed), report.suppressed["unknown-key"])
+    assert all(str(MANY - 1) in finding.message for finding in listed)

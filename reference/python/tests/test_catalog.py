@@ -272,6 +272,20 @@ def test_very_large_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+def test_rows_that_need_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB holds 2,048 rows at a time, whatever their size: a build goes on with more memory."""
+    config = json.dumps({f"setting-{number}": "x" * 100 for number in range(400)})
+    for number in range(200):
+        put(tmp_path / "runs", f"run-{number}", stream(f"run-{number}", config=config, steps=1))
+    monkeypatch.setattr(tables, "_MEMORY", ("30MB", "30MB"))
+    with pytest.raises(CatalogError, match="Out of Memory"):
+        build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    monkeypatch.setattr(tables, "_MEMORY", ("30MB", "80%"))
+    assert build_catalog(tmp_path / "runs", out=tmp_path / "catalog").runs == 200
+    answer = Catalog(tmp_path / "catalog").query('select count(*) from runs where "config.setting-7" is not null')
+    assert list(answer.rows) == [(200,)]
+
+
 def test_what_cannot_be_read_is_listed(runs: Path, tmp_path: Path) -> None:
     """A file that is gone or has no name in UTF-8 is an error of its own; an update tries it again."""
     try:

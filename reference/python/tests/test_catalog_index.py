@@ -13,7 +13,8 @@ from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.records import record_of, records_below, stream_of
 from toyspec.engine import native
 from toyspec.errors import CatalogError
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path

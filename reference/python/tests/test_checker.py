@@ -24,7 +24,7 @@ from toyspec.findings import FileReport, PathError
 from toyspec.format.date_times import is_date_time
 from toyspec.generated.limits import EXCERPT_BYTES
 from toyspec.generated.rules import ORDER
-from toyspec.runs.discovery import Found, Stream
+from toyspec.runs.walking import Found, Stream
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'

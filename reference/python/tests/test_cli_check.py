@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toyspec as toyspec_package
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from toyspec.checker import check, check_bytes
 from toyspec.cli import exit_codes
 from toyspec.cli.formats import FormatOptions, open_format

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 import toyspec
 from test_cli_runs import RUNS, write_run
+from toyspec.catalog.building import build_catalog
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 
@@ -113,3 +115,69 @@ def test_lists_and_long_texts_that_differ_look_different(tmp_path: Path, capsys:
     assert shown["config.data"] == "…ong/0…ong/1"
     assert shown["config.many"] == "…,39,0]…,39,1]"
     assert shown["config.warm"] == "11.0"
+
+
+@pytest.fixture
+def accuracies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with two runs of different length; the longer one has a name and an error."""
+    monkeypatch.chdir(tmp_path)
+    for at, steps in enumerate((3, 5)):
+        with (
+            contextlib.suppress(RuntimeError),
+            toyspec.start_run("runs", run_id=f"r{at}", name="second" if at else None, git=None) as run,
+        ):
+            for step in range(1, steps + 1):
+                run.log(acc=step / 8, step=step)
+            if at:
+                raise RuntimeError("out of memory")
+    return tmp_path
+
+
+def results(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """Return the results of a comparison by name."""
+    assert exit_codes.OK == main(["compare", "runs", "--csv", *arguments])
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    return {name: cells for part, name, *cells in rows if part == "results"}
+
+
+def test_a_metric_is_compared_at_each_last_step_or_at_one(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says which: each run's own last step, the last common one, or the one that was asked for."""
+    found = results("--metric", "acc", capsys=capsys)
+    assert (["0.375", "0.625"], ["3", "5"]) == (found["last acc"], found["at step"])
+    assert ["0.375", "0.375"] == results("--metric", "acc", "--at", "common", capsys=capsys)["acc at step 3"]
+    assert ["", "0.625"] == results("--metric", "acc", "--at", "5", capsys=capsys)["acc at step 5"]
+    assert "at step" not in results(capsys=capsys)
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [("9", "no run has acc at step 9; steps with it are from 1 to 5"), ("x", "must be last, common or a step")],
+)
+def test_a_step_that_no_run_has_is_a_wrong_call(
+    accuracies: Path, at: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says which steps there are."""
+    assert exit_codes.USAGE == main(["compare", "runs", "--metric", "acc", "--at", at])
+    assert message in capsys.readouterr().err
+
+
+def test_runs_without_a_common_step_are_not_compared_at_one(
+    accuracies: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says what to do."""
+    with toyspec.start_run("runs", run_id="r2", git=None) as run:
+        run.log(acc=1.0, step=77)
+    assert exit_codes.USAGE == main(["compare", "runs", "--metric", "acc", "--at", "common"])
+    assert "leave --at out: each is taken at its last step" in capsys.readouterr().err
+
+
+def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a comparison, in a list and in that of a catalog, where the error is a filter too."""
+    found = results(capsys=capsys)
+    assert (["r0", "second"], ["", "RuntimeError: out of memory"]) == (found["name"], found["error"])
+    build_catalog("runs", out="catalog")
+    for where in (["runs"], ["--catalog", "catalog"]):
+        assert exit_codes.OK == main(["ls", *where, "--where", "error ~ memory", "--columns", "error"])
+        assert 'r1 "second"  complete  errored' in (shown := capsys.readouterr().out)
+        assert "RuntimeError: out of memory" in shown
+        assert "r0" not in shown

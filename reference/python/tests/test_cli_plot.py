@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import math
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command_line import command, environment
+from toyspec import annotate, start_run
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.view import pictures
-from toyspec.view.drawn_curves import drawn_curve, read_curves
+from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
+from toyspec.view.plotted_curves import mean_curve, smoothed
 from view_client import END, START, step, write_run
 
 pytest.importorskip("matplotlib")
@@ -76,9 +83,22 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     [
         (["-o", "a.gif"], "must end in .svg, .png, .pdf"),
         (["-o", "a.svg", "--metric", "los"], "did you mean 'loss'?"),
-        (["-o", "a.svg", "--name", "one"], "--name was given 1 times for 2 runs"),
+        (["-o", "a.svg", "--name", "one"], "--name was given 1 times for 2 curves"),
+        (
+            ["-o", "a.svg", "--x", "stop"],
+            "--x 'stop' is neither an axis nor a metric of these runs; did you mean 'step'?",
+        ),
+        (["-o", "a.svg", "--x", "tokens"], "nothing to draw of loss: no value has a place on the x axis tokens"),
+        (["-o", "a.svg", "--y-min", "99"], "nothing to draw of loss: its values are from 1 to 5, outside of --y-min"),
+        (["-o", "a.svg", "--y-min", "9", "--y-max", "2"], "--y-min 9 must be less than --y-max 2"),
+        (["-o", "a.svg", "--log", "--y-min", "0"], "must be above 0 with --log"),
+        (["-o", "a.svg", "--size", "8"], "must be width x height in inches"),
+        (["-o", "a.svg", "--smooth", "1"], "must be at least 0 and less than 1, for example 0.9"),
+        (["-o", "a.svg", "--where", "state = torn"], "nothing to draw: none of 2 runs meets the conditions"),
+        (["-o", "a.svg", "--where", "lrr < 1"], "no run has a field 'lrr'"),
+        (["-o", "a.svg", "--mean-by", "grop"], "no run has a field 'grop'; did you mean 'group'?"),
     ],
-    ids=["format", "metric", "name"],
+    ids=["format", "metric", "name", "x", "tokens", "y", "limits", "log", "size", "smooth", "where", "filter", "mean"],
 )
 def test_wrong_use_is_refused(
     arguments: list[str], message: str, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -90,12 +110,153 @@ def test_wrong_use_is_refused(
     assert not list(root.glob("a.*"))
 
 
-def test_many_runs_have_no_legend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """More runs than a legend can name are drawn all the same, and this is said."""
-    for number in range(21):
-        write_run(tmp_path / "runs" / f"r{number}", START, step(1, float(number)), step(2, 1.0), END)
-    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
-    assert "21 runs are too many for a legend" in capsys.readouterr().err
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with three runs of two rates, whose metrics are drawn over metrics; one lacks ``acc``."""
+    monkeypatch.chdir(tmp_path)
+    for at, lr in enumerate((0.1, 0.1, 0.2)):
+        with start_run("runs", run_id=f"r{at}", config={"lr": lr}, git=None) as run:
+            run.define("v*", step_name="epoch")
+            for step_number in range(1, 5):
+                values = {"val": at + step_number, "epoch": step_number / 2, "seen": 100.0 * step_number}
+                run.log(values | ({"acc": 0.5} if at else {}), step=step_number)
+    return tmp_path
+
+
+class Drawn:
+    """What was to be drawn, in place of the picture."""
+
+    def __init__(self) -> None:
+        self.panels: Sequence[pictures.PicturePanel] = []
+        self.names: Sequence[str] = []
+        self.layout = pictures.Layout()
+
+    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], layout: Any, form: str) -> bytes:
+        """Keep everything."""
+        self.panels, self.names, self.layout = panels, names, layout
+        return form.encode()
+
+    def points(self, curve: int, panel: int = 0) -> list[tuple[float, float]]:
+        """Return the places and the values of one curve."""
+        found = self.panels[panel].curves[curve]
+        assert found is not None
+        assert found.latest is not None
+        return list(zip(found.latest.place, found.latest.mean, strict=True))
+
+
+def drawn(arguments: str, monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """Return what ``plot`` draws of the sweep."""
+    found = Drawn()
+    monkeypatch.setattr(pictures, "picture", found.picture)
+    assert exit_codes.OK == main(["plot", "runs", "-o", "a.svg", *shlex.split(arguments)])
+    return found
+
+
+def test_a_metric_is_drawn_over_what_its_run_defines_or_over_any_metric(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``define(step_name=…)`` counts unless --x says something else, also an axis by whose name a value is logged."""
+    found = drawn("--metric val --metric seen", monkeypatch)
+    assert ["epoch", "step"] == [panel.axis for panel in found.panels]
+    assert [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (2.0, 4.0)] == found.points(0)
+    assert [(1.0, 100.0), (2.0, 200.0)] == found.points(0, panel=1)[:2]
+    assert [(100.0, 2.0), (200.0, 3.0)] == drawn("--metric val --x seen", monkeypatch).points(1)[:2]
+    assert [(1.0, 1.0), (2.0, 2.0)] == drawn("--metric val --x step", monkeypatch).points(0)[:2]
+    assert [(0.5, 100.0)] == drawn("--metric seen --x epoch", monkeypatch).points(0)[:1]
+
+
+def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Filters are those of ``ls``; what is not drawn is reported."""
+    assert ["r0", "r1"] == drawn("--metric val --where 'lr < .15'", monkeypatch).names
+    annotate("runs/r1", hidden=True)
+    assert ["r0", "r2"] == drawn("--metric val", monkeypatch).names
+    assert "1 run is hidden by annotation; --hidden draws them too" in capsys.readouterr().err
+    assert ["r0", "r1", "r2"] == drawn("--metric val --hidden", monkeypatch).names
+    assert ["r1"] == drawn("--metric val --where 'hidden = true'", monkeypatch).names
+    assert [False, True] == [curve is None for curve in reversed(drawn("--metric acc", monkeypatch).panels[0].curves)]
+    assert "1 run is without acc, and not in its panel" in capsys.readouterr().err
+
+
+def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A band reaches from the lowest to the highest value of any run of the group."""
+    found = drawn("--metric val --x step --mean-by config.lr", monkeypatch)
+    assert ["lr 0.1, 2 runs", "lr 0.2, 1 run"] == found.names
+    assert [(1.0, 1.5), (2.0, 2.5), (3.0, 3.5), (4.0, 4.5)] == found.points(0)
+    curve = found.panels[0].curves[0]
+    assert curve is not None
+    assert curve.latest is not None
+    assert ([1.0, 2.0], [2.0, 3.0]) == (list(curve.latest.low[:2]), list(curve.latest.high[:2]))
+    assert ["small", "large"] == drawn("--metric val --mean-by lr --name small --name large", monkeypatch).names
+
+
+def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
+    """Runs with other steps and a value that is not finite are averaged where they have values."""
+    both, none = array("d", [1, 3]), array("d", [0, 0])
+    short = Stretch(both, both, both, both, both, none, 1)
+    low, high, mean = (array("d", [value, math.nan]) for value in (5, 99, 7))
+    spiky = Stretch(array("d", [1, 2]), low, high, low, mean, array("d", [0, 2]), 2)
+    found = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)], 10).latest
+    assert found is not None
+    assert ([1.0, 2.0, 3.0], [4.0, 2.0, 3.0]) == (list(found.place), list(found.mean))
+    assert (99.0, [0.0, 2.0, 0.0], 2) == (max(found.high), list(found.not_finite), found.level)
+
+
+def test_smoothing_is_that_of_the_values_so_far() -> None:
+    """The first values are not pulled to 0, a bucket of several counts as several, and NaN stays."""
+    values = array("d", [1.0, 1.0, float("nan"), 4.0])
+    one = Stretch(values, values, values, values, values, values, 1)
+    first, second, third, fourth = smoothed(one, 0.5)
+    assert (1.0, 1.0, True) == (first, second, math.isnan(third))
+    assert fourth == pytest.approx((1 * 0.125 + 1 * 0.25 + 4 * 0.5) / 0.875)
+    several = one._replace(level=2)
+    assert smoothed(several, 0.5) != smoothed(one, 0.5)
+    assert list(smoothed(several, 0.5)[3:]) == list(smoothed(one, 0.25)[3:])
+
+
+def test_ticks_of_a_log_scale_are_plain_numbers(tmp_path: Path) -> None:
+    """They are readable where the values fill less than a decade, and where they fill many."""
+    from matplotlib.figure import Figure
+
+    for low, high, expected in ((2.0, 7.0, {"2", "3", "4", "6"}), (1e-6, 1e7, {"1e-6", "0.01", "100", "1e6"})):
+        figure: Any = Figure()
+        axes = figure.add_subplot()
+        values = array("d", [low, high])
+        steps = array("d", [1.0, 2.0])
+        stretch = Stretch(steps, values, values, values, values, array("d", [0, 0]), 1)
+        pictures._draw_panel(axes, "loss", [DrawnCurve(stretch, [], [], [], None)], pictures.Layout(y_scale="log"))
+        figure.savefig(io.BytesIO(), format="png")
+        labels = {each.get_text() for each in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))}
+        assert expected <= labels, labels
+
+
+def test_more_runs_than_a_legend_can_name_have_a_colour_bar(tmp_path: Path) -> None:
+    """It names each of them up to 32, some of more, and reads nothing in a name as mathematics."""
+    from matplotlib.figure import Figure
+
+    for number, expected in ((24, 24), (200, 12)):
+        figure: Any = Figure()
+        names = [f"run_{at}$x$" for at in range(number)]
+        pictures._finish(figure, [figure.add_subplot()], names, pictures.Layout())
+        figure.savefig(io.BytesIO(), format="png")
+        labels = [each.get_text().replace("\\$", "$") for each in figure.axes[-1].get_yticklabels()]
+        assert (expected, names[0], names[-1]) == (len(labels), labels[0], labels[-1])
+
+
+def test_the_picture_has_the_size_and_the_limits_that_were_asked_for(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They reach the layout, and the layout reaches the file."""
+    layout = drawn("--metric val --size 8x3 --y-min .5 --y-max 9 --smooth .9 --log --log-x", monkeypatch).layout
+    assert ((8.0, 3.0), (0.5, 9.0), 0.9, "log", "log") == (
+        layout.size, layout.y_limits, layout.smoothing, layout.y_scale, layout.x_scale,
+    )  # fmt: skip
+    monkeypatch.undo()
+    monkeypatch.chdir(sweep)
+    assert exit_codes.OK == main(["plot", "runs", "--metric", "val", "--size", "8x3", "--smooth", ".9", "-o", "a.svg"])
+    root = ET.fromstring((sweep / "a.svg").read_text(encoding="utf-8"))
+    assert ("576pt", "216pt") == (root.get("width"), root.get("height"))
 
 
 def test_missing_matplotlib_names_the_extra(
@@ -109,17 +270,21 @@ def test_missing_matplotlib_names_the_extra(
 
 def test_other_commands_do_not_import_what_draws(root: Path) -> None:
     """The import of matplotlib or Textual would cost every command its time."""
-    heavy = "print(sorted({'matplotlib', 'textual', 'rich'} & set(sys.modules)))"
-    program = f"import sys; from toyspec.cli.main import main; main(sys.argv[1:]); {heavy}"
-    for arguments in (
+    commands = (
         ["ls", "runs"],
         ["show", "--metric", "loss", "runs/all"],
         ["compare", "runs/all", "runs/all"],
         ["tail", "--once", "runs/all"],
         ["plot", "--help"],
         ["watch", "--help"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *arguments], cwd=root, env=environment(), check=True, capture_output=True
-        )
-        assert b"[]" == done.stdout.splitlines()[-1]
+    )
+    heavy = "sorted({'matplotlib', 'textual', 'rich'} & set(sys.modules))"
+    program = (
+        "import sys; from toyspec.cli.main import main\n"
+        f"for each in {commands!r}: main(each); print('after', each[0], {heavy})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, env=environment(), check=True, capture_output=True, text=True
+    )
+    after = [line for line in done.stdout.splitlines() if line.startswith("after ")]
+    assert [f"after {words[0]} []" for words in commands] == after

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.writing.run_writer import RunWriter

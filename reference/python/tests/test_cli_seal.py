@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from sealed_runs import write_run
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main

@@ -11,7 +11,8 @@ from typing import Self
 
 import pytest
 
-from command_line import command, environment, toyspec
+from command_line import command, environment
+from command_line import toyspec_within as toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.cli.tail import _follow_all

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from live_streams import append, nothing, watch
 from test_dialects import rows_of, sample
 from toyspec import check, read

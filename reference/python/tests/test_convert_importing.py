@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, accounted, importable_samples, imported, records, scalars, write_run
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.cli.commands import load as command_module

@@ -17,6 +17,7 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
 from toyspec.convert.format_modules import load
+from toyspec.convert.mlflow_files import read_meta
 from toyspec.convert.yaml_text import parsed
 from toyspec.errors import SourceError
 
@@ -220,6 +221,15 @@ def test_artifacts_of_mlflow_on_a_server_are_named(tmp_path: Path) -> None:
     assert any("artifacts at s3://bucket/0/abc/artifacts were not looked for" in note for note in first.notes)
 
 
+def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:
+    """The file store quotes a name as YAML does."""
+    (tmp_path / "meta.yaml").write_text(
+        'run_name: "a \\"b\\" \\\\ c"\nuser_id: \'it\'\'s\'\nend_time: null\nrun_id: "\n', encoding="utf-8"
+    )
+    expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"'}
+    assert expected == read_meta(str(tmp_path / "meta.yaml"))
+
+
 def test_spans_and_artifacts_of_another_project_of_trackio_are_counted(tmp_path: Path) -> None:
     """A span has no place; an artifact of another project is named as others are."""
     columns = "run_id, timestamp, step"
@@ -234,6 +244,8 @@ def test_spans_and_artifacts_of_another_project_of_trackio_are_counted(tmp_path:
         )
         at = ("r", "2026-05-31T09:30:00+00:00", 1)
         database.execute("INSERT INTO metrics VALUES (1, ?, ?, ?, 'a', '{\"loss\": 2.5}')", at)
+        bins = '{"weights": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}}'
+        database.execute("INSERT INTO metrics VALUES (2, ?, ?, ?, 'a', ?)", (*at, bins))
         messages = '[{"role": "user", "content": "Hello"}]'
         spans = '[{"name": "call"}, {"name": "answer"}]'
         database.execute("INSERT INTO traces VALUES ('t', ?, ?, ?, 'chat', ?, '{}', ?)", (*at, messages, spans))
@@ -244,4 +256,5 @@ def test_spans_and_artifacts_of_another_project_of_trackio_are_counted(tmp_path:
     assert 2 == losses(run)["no-place"]
     made = records(run.target)
     assert ["trackio-artifact:weights:v3"] == [each["uri"] for each in made if each["kind"] == "reference"]
+    assert ["histogram"] == [each["kind"] for each in made if each.get("name") == "weights"]
     assert ["sample"] == [each["kind"] for each in made if "messages" in each]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from toyspec import check_bytes
 from toyspec.convert import import_runs
 from toyspec.convert.scalar_lines import line_of_record
@@ -36,7 +37,7 @@ def imported(path: Path) -> RunConversion:
     return run
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(keys, min_size=1, max_size=4), st.data())
 def test_every_cell_is_accounted_for(
     tmp_path_factory: pytest.TempPathFactory, header: list[str], data: st.DataObject
@@ -51,7 +52,7 @@ def test_every_cell_is_accounted_for(
     assert sum(each not in BLANK for row in rows for each in row) == imported(path).items
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.lists(st.tuples(keys, members), max_size=4), min_size=1, max_size=8))
 def test_every_member_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
     """Members with one key, and those that have one name after flattening, are items too."""

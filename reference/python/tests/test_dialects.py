@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
@@ -370,6 +370,32 @@ def test_doctor_breaks_no_command(
     lines = capsys.readouterr().out.splitlines()
     assert f"    `toyspec show {tmp_path / 'metrics.jsonl'}`" in lines
     assert '    needs --step-key unless the step is "iter"' in lines
+
+
+def test_doctor_names_the_first_file_and_what_its_command_needs(tmp_path: Path) -> None:
+    """Where there is room, the command and its needs are one cell; it is about the first of several files."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(b'{"iter":1,"loss":2.5}\n')
+    text = toyspec("doctor", ".", cwd=tmp_path, env={"COLUMNS": "200"}).stdout.decode()
+    assert '`toyspec show a.jsonl`; needs --step-key unless the step is "iter"' in text
+
+
+def test_help_on_the_key_of_the_step_is_given_once(tmp_path: Path) -> None:
+    """Each file says how it was read; what to do if that is wrong is said with the first."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(b'{"iter":1,"loss":2.5}\n')
+    text = toyspec("check", "a.jsonl", "b.jsonl", cwd=tmp_path).stdout.decode()
+    assert (2, 1) == (text.count("read as: "), text.count("help: name the key with --step-key"))
+
+
+def test_field_of_a_metric_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    """``last.loss`` is a field if the run has a loss."""
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n')
+    (run,) = list_runs(tmp_path)
+    fields = Fields(run)
+    assert fields.has("last.loss")
+    assert not fields.has("last.nope")
+    assert not fields.has("first.loss")
 
 
 def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from toyspec.answers.digest import TooFewTokensError, digest
 from toyspec.answers.tokens import count_tokens
 from toyspec.cli.main import main
 from toyspec.errors import StreamReplacedError
+from toyspec.reading import stream_files
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -214,6 +215,37 @@ def test_command_prints_json_that_follows_its_schema(tmp_path: Path, capsys: pyt
     assert 2 == main(["digest", str(tmp_path / "none")])
 
 
+def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> None:
+    """A resumption supersedes the values after its step, those of unknown kinds too, as in every other view."""
+    path = write(tmp_path, [1.0, 9.0])
+    with open(path, "rb") as file:
+        start, first, second, _ = file.read().splitlines(keepends=True)
+    probe = b'{"kind":"probe","t":2.0,"step":2,"x":7}\n'
+    resume = b'{"kind":"run_resume","t":2.5,"from_step":1}\n'
+    with open(path, "wb") as file:
+        file.writelines([start, first, second, probe, resume, second.replace(b"9.0", b"2.0")])
+    highest = {item.name: item.points[-1].value for item in answered(path, ENOUGH).items if item.section == "extremes"}
+    assert {"loss": 2.0, "twice": 4, "é": 1} == highest
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [(0, 2), (1, 4)])
+def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
+    """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own."""
+    path = write(tmp_path, [1.0, 2.0])
+    for rank in range(1, ranks + 1):
+        (tmp_path / f"events.rank-{rank}.jsonl").write_text((tmp_path / "events.jsonl").read_text())
+    opened: list[str] = []
+    wanted = stream_files.open_source
+
+    def counted(source: Any, **options: Any) -> Any:
+        opened.append(str(source))
+        return wanted(source, **options)
+
+    monkeypatch.setattr("toyspec.reading.reader.open_source", counted)
+    answered(path, ENOUGH)
+    assert expected == len(opened)
+
+
 def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
     """A note cannot add lines, items or commands of a terminal."""
     with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
@@ -224,3 +256,19 @@ def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
     assert "\\x1b[31m\\x0a" in str(note.text)
     assert note.cut_chars > 100
     assert 1 == sum(line.startswith("ends 0") for line in made.render("text").splitlines())
+
+
+@pytest.mark.parametrize("names", [[f"m{at}" for at in range(2000)], ["n" * 10_000 + str(at) for at in range(10)]])
+def test_many_and_long_names_keep_the_promise(names: list[str], tmp_path: Path) -> None:
+    """What there is no room for is counted, and its cursor asks for it; the digest stays within its tokens."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r"}]
+    lines += [
+        {"kind": "scalars", "t": 1.0, "step": step, "values": dict.fromkeys(names, 1.0 / step)} for step in (1, 2)
+    ]
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = answered(str(path), 2000)
+    shown = sum(item.section == "extremes" for item in made.items)
+    assert len(names) == shown + made.left_out.get("extremes", 0)
+    assert made.more is not None
+    assert count_tokens(made.render("text")) <= 2000

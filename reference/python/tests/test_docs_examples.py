@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,3 +180,25 @@ def test_wrong_output_is_noticed(tmp_path: Path) -> None:
         run_console(Example(1, "console", "exact", "$ echo yes\nno\n"), tmp_path)
     with pytest.raises(AssertionError, match="exits with 127"):
         run_console(Example(1, "console", "", "$ no-such-command\n"), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="the pages' other examples need it, and one machine is enough")
+def test_documented_programs_have_types(tmp_path: Path) -> None:
+    """What a user copies into a program that ``mypy --strict`` checks adds no error to it.
+
+    Libraries without types are left to their users, and so is a block that is not run, which stands for a part of a
+    program.
+    """
+    for page in PAGES:
+        lines: list[str] = []
+        for example in examples(page.read_text(encoding="utf-8")):
+            if example.language == "python" and example.mark != "not run":
+                lines += [""] * (example.line - 1 - len(lines)) + example.text.splitlines()
+        name = re.sub(r"\W", "_", page.relative_to(ROOT).with_suffix("").as_posix())
+        (tmp_path / f"{name}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = ["--strict", "--config-file=", "--no-error-summary", "--disable-error-code=import-untyped"]
+    options += ["--disable-error-code=import-not-found", "--disable-error-code=misc"]
+    options += ["--disable-error-code=unused-ignore"]
+    command = [sys.executable, "-m", "mypy", *options, "--cache-dir", str(tmp_path / "cache"), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT / "reference/python", capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stdout), done.stdout + done.stderr

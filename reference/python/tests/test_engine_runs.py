@@ -13,9 +13,10 @@ import pytest
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
 from toyspec.runs.listing import list_runs
 from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.walking import Stream
 from toyspec.writing.run_starting import start_run
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ def test_the_account_of_a_log_is_read_alike(tmp_path: Path, monkeypatch: pytest.
         run.note("counts nothing")
         values: dict[str, Any] = {"x": 1.0, "y": object()}
         run.log(values)
-        run.step(-1)
-    lacks: list[Counter[str]] = [Counter(y=1), Counter(step=1)]
+        run.tap("r", step=-1)
+    lacks: list[Counter[str]] = [Counter(y=1), Counter(tap=1)]
     for found in both(monkeypatch, lambda: summarize_run(run.events_path).missing):
         assert lacks == list(found.values())
     own, plain = both(monkeypatch, lambda: _told(list_runs(tmp_path)))

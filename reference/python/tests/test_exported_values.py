@@ -31,7 +31,7 @@ RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
     ),
     "an evaluation with a text": (
         {"kind": "eval", "name": "val", "loss": 2.0, "phase": "eval", "extra": {"grade": "b"}},
-        [("measure", "eval/val/loss", 2.0), ("record", "grade", "b")],
+        [("measure", "val/loss", 2.0), ("record", "grade", "b")],
     ),
     "scalars of an epoch": (
         {"kind": "scalars", "epoch": 2, "values": {"x": 1.0}},

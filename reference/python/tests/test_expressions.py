@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from toyspec.errors import ExpressionError
 from toyspec.runs.columns import OWN_FIELDS, field_of, text_of
 from toyspec.runs.expressions import Question, expression
+from toyspec.runs.patterns import PatternError, pattern
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("expressions.json").read_bytes())
 ROW = VECTORS["run"]
@@ -61,7 +63,7 @@ def connection() -> Any:
                for name, metric in ROW["metrics"].items()}  # fmt: skip
     row = {
         **{name: ROW[name] for name in ("run_id", "name", "group", "tags", "profile", "dialect", "state", "sealed")},
-        **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress")},
+        **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress", "remaining")},
         "path": ROW["id"], "run": ROW["name"], "last_step": ROW["last_step"], "started_at": ROW["started_at"],
         "said_loss": json.dumps(ROW["final_loss"]), "errors": ROW["findings"]["error"],
         "warnings": ROW["findings"]["warning"], "infos": ROW["findings"]["info"],
@@ -108,7 +110,26 @@ FIELDS = st.sampled_from(
 ).map(lambda name: f"'{name}'" if '"' in name else f'"{name}"')
 NUMBERS = ["3", "4", "1e21", "'4'", "0", "e+21", "-0", "7.2k", "0.0000001", "1.5e-7"]
 OPERANDS = st.sampled_from([*NUMBERS, "null", "true", "''", "İΣ", "'so'", "torn", "long", "\\", "%", "_", "deep", "İ"])
-SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=", "!=", "~", "!~"])
+SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=", "!=", "~", "!~", "=~"])
+PIECES = [*"ab1|.^$", "(", ")", "(?:", "*", "+?", "?", "{1,2}", "{2}", "[ab]", "[^a-b]", r"\d", r"\W", r"\.", "[-a]"]
+PATTERNS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
+
+
+@given(PATTERNS, st.text(alphabet="ab1.-\n", max_size=8))
+def test_patterns_match_as_those_of_python(text: str, value: str) -> None:
+    """What is accepted has a match where the same pattern of Python has one."""
+    try:
+        found = pattern(text)
+    except PatternError:
+        return
+    assert (re.search(text.replace("$", r"\Z"), value, re.DOTALL | re.ASCII) is not None) == found.is_in(value)
+
+
+def test_pattern_takes_linear_time() -> None:
+    """What makes other engines try for years is answered in steps that grow with the text alone."""
+    assert not pattern("(a|a)*(a+)+b{1,9}").is_in("a" * 5000)
+
+
 WORDS = st.sampled_from(["and", "or", "", "and not", "or not"])
 COMPARISONS = st.tuples(FIELDS, SIGNS, OPERANDS).map("".join)
 

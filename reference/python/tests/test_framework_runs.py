@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 
 ROOT = Path(__file__).resolve().parents[3]
 RUNS = ROOT / "docs" / "assets" / "framework-runs"

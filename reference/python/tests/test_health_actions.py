@@ -207,8 +207,9 @@ def test_service_is_notified_by_apprise(monkeypatch: pytest.MonkeyPatch, capsys:
 )
 def test_wrong_action_is_refused(table: dict[str, Any], expected: str, tmp_path: Path) -> None:
     """A wrong table is an error that says what was expected; in a file with its line."""
-    with pytest.raises(HealthRuleError, match=expected):
+    with pytest.raises(HealthRuleError, match=expected) as refused:
         action_of(table)
+    assert refused.value.key in {"", *table}
     lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
     (tmp_path / "toyspec.toml").write_text("\n".join(["[[alerts]]", *lines]))
     with pytest.raises(ConfigurationError, match=rf"toyspec\.toml: line \d, \[\[alerts\]\].*{expected}"):

@@ -84,6 +84,19 @@ def test_metric_that_is_called_step_is_not_lost(tmp_path: Path) -> None:
     assert {"step": [1], "values/step": [7.0], "who": [1.0], "texts/who": ["Ada"]} == dict(table)
 
 
+def test_an_epoch_that_was_logged_as_a_value_is_an_epoch(tmp_path: Path) -> None:
+    """Most programs log it so; where records have an epoch of their own, the value has another name."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        writer.log({"epoch": 0.5, "loss": 2.0})
+        writer.log({"epoch": 1.0, "loss": 1.0})
+    for wanted in (None, ["loss"]):
+        assert {"epoch": [0.5, 1.0], "loss": [2.0, 1.0]} == dict(toyspec.history(tmp_path / "a", wanted, x="epoch"))
+    with toyspec.start_run(tmp_path, run_id="b", git=None) as writer:
+        writer.log({"epoch": 7.0, "loss": 1.0}, epoch=2.0)
+    expected = {"epoch": [2.0], "values/epoch": [7.0], "loss": [1.0]}
+    assert expected == dict(toyspec.history(tmp_path / "b", x="epoch"))
+
+
 def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
     """No value is rounded."""
     lines = [

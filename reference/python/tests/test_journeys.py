@@ -199,16 +199,27 @@ class Programs(RuleBasedStateMachine):
             at: dict[str, Any] = {} if step is None else {"step": step}
             self.run.eval("held-out", loss=loss, extra={f"e{index}": VALUES[index][0] for index in indexes}, **at)
 
-    @rule(bad=st.sampled_from(["eval", "note", "step"]))
+    @rule(indexes=INDEXES, step=st.sampled_from(["x", 2.5, -1, [5], True]), is_step=st.booleans())
+    def log_at_no_step(self, indexes: list[int], step: Any, is_step: bool) -> None:
+        """Pass as a step what is none: it costs nothing else, and is counted."""
+        given = self.values(indexes)
+        self.left_out["step"] += 1
+        with contextlib.redirect_stderr(self.said):
+            if is_step:
+                self.names += 1
+                self.losses[float(self.names)] += 1
+                self.run.step(step, loss=float(self.names), extra=given)
+            else:
+                self.run.log(given, step=step)
+
+    @rule(bad=st.sampled_from(["eval", "note"]))
     def bad_record(self, bad: str) -> None:
         """Pass what no record can be made of."""
         with contextlib.redirect_stderr(self.said):
             if bad == "eval":
                 self.run.eval(None)  # type: ignore[arg-type]
-            elif bad == "note":
-                self.run.note(3)  # type: ignore[arg-type]
             else:
-                self.run.step(-1, loss=1.0)
+                self.run.note(3)  # type: ignore[arg-type]
         self.dropped[bad] += 1
 
     @rule()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toyspec import RunWriter, read, start_run
+from toyspec import RunWriter, history, read, start_run
 
 
 def logged(path: Path, *values: Any) -> list[dict[str, Any]]:
@@ -91,14 +91,55 @@ def test_extra_without_names_is_left_out_alone(tmp_path: Path) -> None:
     assert ({"acc": 0.5}, {"extra": 1}) == (step["extra"], run.left_out)
 
 
-def test_the_message_about_a_wrong_step_has_the_step_and_comes_once(
+@pytest.mark.parametrize(
+    ("step", "kept"), [("x", "x"), (2.5, 2.5), (-3, -3.0), (True, 1.0), ([5], "[5]"), (float("inf"), float("inf"))]
+)
+def test_a_step_that_is_not_a_number_costs_no_value(
+    tmp_path: Path, step: Any, kept: float | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The values are where they are without a step, each at one of its own; what was passed is kept, and counted."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.log(acc=0.5, step=4)
+        run.log(acc=0.6, step=step)
+        run.log(acc=0.7, step=step)
+        assert (0, {"step": 2}) == (run.dropped, run.left_out)
+    found = history(run.directory)
+    assert ([4, 5, 6], [0.5, 0.6, 0.7]) == (found["step"], found["acc"])
+    assert [None, kept, kept] == found["given_step"]
+    (line, total) = capsys.readouterr().err.splitlines()[:: 1 if isinstance(kept, str) or kept < 9 else 2]
+    assert f"step of scalars is left out, and all else is written: it must be an integer ≥ 0, got {kind(step)}" in line
+    assert "2 values were left out in total (step 2)" in total
+
+
+def kind(value: Any) -> str:
+    """Return the name of the type of *value*."""
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("step", [7, "7", 7.0])
+def test_a_whole_number_of_any_type_is_a_step(tmp_path: Path, step: Any) -> None:
+    """A step that comes from a command line or from the name of a checkpoint is a text."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.log(acc=0.5, step=step)
+        run.step(step, loss=1.0)
+    assert [7, 7] == [record["step"] for record in read(run.directory) if record.kind in {"scalars", "step"}]
+    assert {} == run.left_out
+
+
+def test_a_step_record_whose_number_is_none_is_the_next_step(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The value that was found is named; more values of the same kind are counted, and not reported again."""
+    """The loss is not lost: the record is the next step, and what was passed is counted and said once."""
     with start_run(tmp_path, run_id="a") as run:
-        for step in (-3, -4, -5):
-            run.step(step, loss=1.0)
-        assert 3 == run.dropped
+        run.step(4, loss=1.0)
+        for step in (-3, -4, "x"):
+            wrong: Any = step
+            run.step(wrong, loss=2.0, extra={"acc": 0.5})
+        assert (0, {"step": 3}) == (run.dropped, run.left_out)
+    found = history(run.directory)
+    assert ([4, 5, 6, 7], [1.0, 2.0, 2.0, 2.0]) == (found["step"], found["loss"])
+    assert [None, -3.0, -4.0, None] == found["given_step"]
+    assert [None, None, None, "x"] == found["texts/given_step"]
     said = capsys.readouterr().err
-    assert "which is -3" in said
-    assert "which is -4" not in said
+    assert "got int -3.0" in said
+    assert "-4" not in said

@@ -111,6 +111,19 @@ def test_document_of_another_program_is_not_a_torn_stream(
     assert text == file.read_text()
 
 
+@pytest.mark.parametrize("text", [
+    '{"step":1,"loss":2.5}{"step":2,"loss":2.25}', '{"kind":"metric","v":1}{"kind":"metric","v":2}',
+    '{"step":1,"loss":2',
+])  # fmt: skip
+def test_repair_moves_no_bytes_that_a_record_of_ours_does_not_begin(tmp_path: Path, text: str) -> None:
+    """Other programs have keys of the same names; two objects in a row are not one of our records."""
+    file = tmp_path / "log.json"
+    file.write_text(text)
+    main(["repair", "--yes", str(file)])
+    assert [file] == list(tmp_path.iterdir())
+    assert text == file.read_text()
+
+
 def test_stream_whose_line_has_no_end_is_still_torn(tmp_path: Path) -> None:
     """A stream that is named so has its profile from its first record, whatever the file is called."""
     file = tmp_path / "run.json"
@@ -274,6 +287,23 @@ def test_import_of_a_sample_has_no_findings(tmp_path: Path, name: str) -> None:
         (report,) = check(run.target).files
         found = [each.rule for each in report.findings]
         assert found == (["run-end-missing"] if report.state == "torn" else [])
+
+
+def test_import_counts_the_files_that_it_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export of a tracker has pictures and settings beside its metrics, which have no importer."""
+    source = tmp_path / "export"
+    (source / "assets").mkdir(parents=True)
+    log_of(source / "metrics.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    for name in ("params.json", "assets/a.png"):
+        (source / name).write_bytes(b"\x89PNG")
+    out = source / "runs"
+    for _ in range(2):
+        assert 0 == main(["import", "--out", str(out), str(source)])
+        assert "2 other files were not imported; `toyspec doctor" in capsys.readouterr().err
+    # Of another format, the importer knows all files.
+    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/munin"):
+        assert 0 == main(["import", "--out", str(out), str(whole)])
+        assert "" == capsys.readouterr().err
 
 
 def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

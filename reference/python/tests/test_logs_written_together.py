@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from property_examples import examples
 from test_dialects import sample
 from toyspec import check, follow, list_runs, read
@@ -23,7 +23,8 @@ from toyspec.reading.follower import TailEvent
 from toyspec.reading.live_stream import open_live
 from toyspec.reading.parts import parts_in
 from toyspec.reading.rows import Row
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 from toyspec.view.identities import identity_at
 from toyspec.view.scanned_runs import ScannedRun
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toyspec.mirrors.rows import SentHistogram, SentRow
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
+from toyspec.reading.attempts import Attempts
 from toyspec.reading.records import Record, RecordFeed
 
 START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
@@ -39,7 +40,7 @@ def selected(found: list[Record], select: Selecting, **options: Any) -> list[Sen
 
 def all_rows(selection: Selection, found: list[Record]) -> list[SentRow]:
     """Return the rows of *selection* for a run that ends after *found*."""
-    rows = [row for record in found for row in selection.take(record, record.get("phase", "train"))]
+    rows = [row for record in found for row in selection.take(record, Attempts())]
     return rows + selection.finish()
 
 
@@ -57,7 +58,7 @@ def test_all_is_sent_without_a_budget() -> None:
         {"kind": "note", "t": 4.0, "text": "no number"},
     )
     rows = selected(found, Selecting())
-    assert [{"loss": 2.5, "mfu": 0.5}, {"eval/held-out/loss": None}, {"val/acc": 0.75}] == [row.values for row in rows]
+    assert [{"loss": 2.5, "mfu": 0.5}, {"held-out/loss": None}, {"val/acc": 0.75}] == [row.values for row in rows]
     assert [(2, 1, 1.0), (3, 1, 2.0), (4, 2, 3.0)] == [(row.line, row.step, row.t) for row in rows]
 
 
@@ -138,9 +139,7 @@ def test_bytes_are_a_hard_limit_too() -> None:
     selection = Selection(Selecting(megabytes=0.001))
     assert selection.start({"lr": 0.1})
     found = records(*steps([1.0 / 3.0] * 1000))
-    rows = [
-        row for record in found for row in selection.take(record, record.get("phase", "train"))
-    ] + selection.finish()
+    rows = [row for record in found for row in selection.take(record, Attempts())] + selection.finish()
     size = len('{"lr":0.1}') + sum(len(json.dumps(row.values, separators=(",", ":"))) for row in rows)
     assert 950 < size <= 1000
     assert not Selection(Selecting(megabytes=0.0001)).start({"text": "x" * 200})
@@ -154,7 +153,7 @@ def test_rows_do_not_depend_on_when_they_are_read(losses: list[float | None], ra
     live = Selection(select)
     first = []
     for record in found:
-        first += live.take(record, record.get("phase", "train"))
+        first += live.take(record, Attempts())
         if record.line in cuts:
             first += live.cut()
     assert first + live.finish() == selected(found, select, cuts=cuts)
@@ -204,7 +203,7 @@ def test_time_that_stands_still_takes_bounded_memory() -> None:
     selection = Selection(Selecting(points_per_minute=60))
     found = records(*steps([float(at % 97) for at in range(5_000)], 0.0))
     for record in found:
-        selection.take(record, record.get("phase", "train"))
+        selection.take(record, Attempts())
     assert selection._window is not None
     assert max(map(len, selection._window._points.values())) <= 4 * 10 + 1
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, samples
 from toyspec import list_runs
 from toyspec.convert import import_runs

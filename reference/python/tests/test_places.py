@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Handler, Store, many_objects, stream, web
 from toyspec import (
     RunLog,

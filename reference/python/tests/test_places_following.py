@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Handler, Store, status, stream
 from toyspec import (
     Record,

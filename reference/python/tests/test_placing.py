@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from toyspec import history
 from toyspec.catalog.reading_runs import values_of
 from toyspec.catalog.rows import row_of
+from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.placing import Placing
 from toyspec.reading.reader import read
 from toyspec.runs.summarizing import summarize_run
 from toyspec.view.scanned_runs import ScannedRun
@@ -252,3 +254,13 @@ def test_scalars_do_not_count_beside_steps_of_any_phase(
     )
     assert summarize_run(path).last_step is None
     assert ("system/gpu", 0, 0.5) in _in_history(path) & _in_catalog(path) & _in_viewer(path)
+
+
+def test_rows_are_at_their_steps_else_at_the_last_one() -> None:
+    """The first step is that of the first row, the last one the highest: a log may go back."""
+    placing = Placing(Attempts())
+    assert [0, 0] == list(placing.take_rows(None, 2))
+    for steps, reached in (([5, 7], (5, 7)), ([3, 4], (5, 7)), ([9, 8], (5, 9))):
+        assert steps == placing.take_rows(steps, 2)
+        assert reached == (placing.first, placing.last)
+    assert [9, 9, 9] == list(placing.take_rows(None, 3))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 
 if TYPE_CHECKING:
     from pathlib import Path

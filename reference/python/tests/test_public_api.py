@@ -44,7 +44,7 @@ def test_public_name_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", toyspec.__all__)
 def test_signature_is_readable(name: str) -> None:
-    """No signature that ``help`` shows has an address of memory or the insides of a table in it."""
+    """No signature that ``help`` shows has an address of memory, the insides of a table, or a library's sentinel."""
     value = getattr(toyspec, name)
     methods = [member for _, member in inspect.getmembers(value, inspect.isroutine)] if inspect.isclass(value) else []
     for shown in [value, *methods]:
@@ -53,6 +53,7 @@ def test_signature_is_readable(name: str) -> None:
         except (TypeError, ValueError):  # a type, or a method of a base in C, that has none
             continue
         assert not re.search(r" at 0x|<built-in function (open|fsync)>", signature), signature
+        assert "unset" not in signature.lower(), f"{shown}: None means not given"
 
 
 def test_no_module_hides_a_public_name() -> None:

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from toyspec import read
+from toyspec.health.checking import recorded_alert
 from toyspec.runs.summarizing import summarize_run
+from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,12 +155,29 @@ def test_steps_are_valid_records_that_count(first: dict[str, Any], line: dict[st
     assert is_step == record(line, first).is_step
 
 
+@pytest.mark.parametrize(
+    ("wrong", "value"), [("rule", 1), ("rule", None), ("level", "loud"), ("level", None), ("text", 7), ("text", None)]
+)
+def test_alert_with_one_wrong_member_is_not_one(wrong: str, value: object) -> None:
+    """Rule, level and text must all be valid."""
+    alert = {"kind": "alert", "t": 1.0, "rule": "loss-spike", "level": "warning", "text": "loss is 9"}
+    found = recorded_alert(record(alert))
+    assert found is not None
+    assert "loss is 9" == found.text
+    assert recorded_alert(record(alert | {wrong: value})) is None
+
+
+def test_what_is_not_declared_as_a_number_is_not_named_as_one() -> None:
+    """Only a number of the schema can be null in its own place, so that ``nonfinite`` says what it was."""
+    assert {"loss": "nan"} == nonfinite("step", {"loss": math.nan, "step": math.inf, "mine": math.nan})
+
+
 names = st.text("abc/.", min_size=1, max_size=4)
 numbers = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 others = st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, numbers | others, max_size=5)), max_size=6))
 def test_scalars_are_found_again(tmp_path_factory: pytest.TempPathFactory, logged: list[tuple[int, Any]]) -> None:
     """Every number of every ``scalars`` record is a value of its record, and the last one of its curve."""

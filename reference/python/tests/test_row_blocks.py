@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
 from toyspec.reading.rows import MixedBlock, Row, RowBlock, RowFeed
@@ -101,7 +102,7 @@ def logs(draw: st.DrawFn) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(logs())
 def test_any_log_is_read_as_line_by_line(
     tmp_path_factory: pytest.TempPathFactory, one_by_one: pytest.MonkeyPatch, data: bytes
@@ -124,7 +125,7 @@ cell = st.integers(-5, 5).map(str) | st.floats().map(str) | st.sampled_from(
 steady = st.sampled_from(["{0},{0}.25,-3,{0}", "{0},{0}.25,,{0}", "{0},,,1.5", ",{0}.25,,", ",,,", "{0},2.5,,\r", ""])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.sampled_from([",", "\t"]),
     st.lists(st.tuples(steady | st.none(), st.lists(cell, min_size=3, max_size=3)), min_size=1, max_size=20),
@@ -156,7 +157,7 @@ blanks = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(blanks, min_size=1, max_size=4), st.lists(blanks, max_size=3), st.integers(2, 40))
 def test_any_table_with_changing_blanks_is_read_as_line_by_line(
     tmp_path_factory: pytest.TempPathFactory,

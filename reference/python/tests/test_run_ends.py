@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 import strategies
 from property_examples import examples
+from toyspec import list_runs
 from toyspec.cli.main import main
 from toyspec.engine import native
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
-from toyspec.runs.discovery import Stream
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
 from toyspec.runs.listed_run import ListedRun
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +97,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
 def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Path) -> None:
     """State, steps, loss and times are those of a stream that is read to its end."""
     path = _write(tmp_path, SOUND[name])
-    ends, whole = summarize_ends(path), summarize_run(path)
+    ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
     assert (whole.extent.state, _facts(whole)) == (ends.extent.state, _facts(ends))
 
 
@@ -119,6 +120,38 @@ def test_ends_of_any_stream_say_nothing_wrong(
     assert (ends.profile, ends.extent.size) == (whole.profile, whole.extent.size)
     if ends.extent.records is not None:
         assert (whole.extent, _facts(whole)) == (ends.extent, _facts(ends))
+
+
+def test_settings_that_a_resumption_between_the_ends_changed_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three resumptions, of which the ends show none: facts, settings and filters are those of the whole stream."""
+    resumptions: list[dict[str, Any]] = [
+        RESUME | {"t": at * 1000.0, "from_step": from_step, "config": config}
+        for at, from_step, config in (
+            (1, 900, {"lr": 0.2}),
+            (2, 500, {"lr": 0.3, "max_steps": 4000}),
+            (3, 50, {"a": None}),
+        )
+    ]
+    # A text with the word does not count, and the pieces that are searched end anywhere.
+    records: list[dict[str, Any]] = [START | {"config": {"lr": 0.1, "a": 1, "max_steps": 2000}}]
+    for at, resume in enumerate([{**NOTE, "t": 0.5, "text": "run_resume"}, *resumptions]):
+        first = int(resume.get("from_step", 0)) + 1
+        records += [resume, *(step | {"t": at * 1000.0 + step["t"] / 99} for step in _steps(first, first + 999))]
+    monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
+    path = _write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
+    ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
+    assert not ends.extent.is_checked
+    assert _facts(whole) == _facts(ends)
+    assert {"lr": 0.3, "a": None, "max_steps": 4000} == ends.settled_start["config"] == whole.start["config"]
+    known = {name: whole.facts[name] for name in whole.facts.all() if name not in ("state", "records")}
+    assert known == {name: ends.facts[name] for name in known}
+    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+    (run,) = list_runs(tmp_path).filter("config.lr > .2")
+    assert not run.extent.is_checked
+    assert 0.3 == run.row()["config.lr"]
 
 
 def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

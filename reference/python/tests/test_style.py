@@ -7,6 +7,7 @@ import functools
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,12 @@ LF = "\n"
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 PACKAGE = ROOT / "reference/python/toyspec"
+
+# A program imports one of them, by the name that its framework leads it to expect.
+OF_FRAMEWORKS = {
+    "ToyspecCallback": {f"integrations/{name}" for name in ("huggingface", "keras", "ray_tune", "skorch", "xgboost")},
+    "ToyspecLogger": {f"integrations/{name}" for name in ("ignite", "lightning", "torchtitan")},
+}
 
 VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
 
@@ -73,13 +80,19 @@ class Function:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return the tree of the Python file *path*."""
+    return ast.parse(path.read_bytes(), str(path))
+
+
+@functools.cache
 def functions(path: Path) -> list[Function]:
     """Return the functions of the Python file *path*, inner ones too."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
     return [
         Function(node.name, node.lineno, code_lines(node, lines), bool(ast.get_docstring(node)))
-        for node in statements(ast.parse(source, str(path)))
+        for node in statements(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -136,17 +149,31 @@ def test_modules_are_named_for_their_subject() -> None:
 
 
 def test_type_names_mean_one_thing() -> None:
-    """No public class name of the package is in two modules.
-
-    Integrations are excepted: frameworks name theirs ``…Callback`` and ``…Logger``, and a program imports one of them.
-    """
+    """No class of the package has the name of another one but what programs of different frameworks import."""
     modules: dict[str, set[str]] = {}
     for path in python_files():
-        if path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / "integrations"):
-            for node in ast.parse(path.read_bytes()).body:
+        if path.is_relative_to(PACKAGE):
+            for node in statements(parsed(path)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    modules.setdefault(node.name, set()).add(path.relative_to(PACKAGE).as_posix())
-    assert {} == {name: found for name, found in modules.items() if len(found) > 1}
+                    modules.setdefault(node.name, set()).add(path.relative_to(PACKAGE).with_suffix("").as_posix())
+    assert OF_FRAMEWORKS == {name: found for name, found in modules.items() if len(found) > 1}
+
+
+def test_no_import_goes_up() -> None:
+    """The layers have no exceptions, and a module that is imported by a string is in the same room or below."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert "ignore_imports" not in text
+    (layers,) = (
+        each["layers"] for each in tomllib.loads(text)["tool"]["importlinter"]["contracts"] if each["id"] == "layers"
+    )
+    height = {room: -at for at, layer in enumerate(layers) for room in re.findall(r"\w+", layer)}
+    up = []
+    for path in python_files():
+        if path.is_relative_to(PACKAGE) and path.parent != PACKAGE:
+            own = path.relative_to(PACKAGE).parts[0]
+            named = re.findall(r"""import_module\(\s*f?["']toyspec\.(\w+)""", path.read_text(encoding="utf-8"))
+            up += [f"{shown(path)} -> {room}" for room in named if room != own and height[room] >= height[own]]
+    assert [] == up
 
 
 def test_the_guide_names_modules_that_are_there() -> None:
@@ -193,7 +220,7 @@ def test_conformance_checks_the_reference_from_outside() -> None:
 
 def imports(path: Path) -> Iterator[str]:
     """Yield the names of the modules that *path* imports by their full name."""
-    for node in statements(ast.parse(path.read_bytes(), str(path))):
+    for node in statements(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

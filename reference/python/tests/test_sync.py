@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import toyspec
-from command_line import toyspec as command
+from command_line import toyspec_within as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.sync import folders, run_sync

@@ -95,6 +95,7 @@ def test_object_that_never_rests(store: Store, run: Path, monkeypatch: pytest.Mo
         (403, "403 Forbidden: the credentials do not allow it, or are missing"),
         (404, "404 Not Found: check the name of the bucket"),
         (400, "400 Bad Request: check the address, the region and the credentials"),
+        (430, "430"),  # has no name
     ],
 )
 def test_refusals(store: Store, run: Path, code: int, expected: str) -> None:

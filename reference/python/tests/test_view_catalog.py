@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Store, status
 from loopback_store import stream as object_stream
 from toyspec import build_catalog, update_catalog

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
 from toyspec import checker
 from toyspec.runs.listing import list_runs

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 import loopback_store
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
 from toyspec.view.named_roots import roots_of
 from toyspec.view.report import html_report
@@ -100,6 +100,18 @@ def test_runs_of_a_store_are_shown(store: Store, tmp_path: Path) -> None:
             answers.append((rows, detail["account"], files, columns, part[0], part[2], point))
     assert answers[0] == answers[1]
     assert (206, b"igh") == answers[0][4:6]
+
+
+def test_store_is_asked_for_annotations_that_it_listed_only(store: Store, tmp_path: Path) -> None:
+    """A run without annotations beside it costs no request for them; one that gets some shows them."""
+    for name in ("a", "b"):
+        store.put(f"runs/{name}/events.jsonl", stream(3))
+    store.put("runs/b/annotations.jsonl", b'{"at":"2026-01-01T00:00:00Z","name":"best"}\n')
+    with served([RUNS], tmp_path / "cache") as client:
+        client.until(lambda: len(client.rows()) == 2)
+        assert {"a": "a", "b": "best"} == {name: row["name"] for name, row in client.settled_rows().items()}
+        asked = [request.path for request in store.requests if request.path.endswith("annotations.jsonl")]
+        assert {f"/{loopback_store.BUCKET}/runs/b/annotations.jsonl"} == set(asked)
 
 
 def test_ends_of_a_large_object_are_read_until_it_is_looked_at(store: Store, tmp_path: Path) -> None:

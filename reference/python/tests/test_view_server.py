@@ -141,6 +141,22 @@ def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:
         assert (7, 7) == (row["metrics"]["loss"]["count"], row["last_step"])
 
 
+def test_alerts_and_the_metric_that_counts_steps_are_known(tmp_path: Path) -> None:
+    """A curve has the alerts about its metric and about none, from the cache too; a row says what counts its steps."""
+    alert = b'{"kind":"alert","t":2.5,"step":2,"rule":"spike","level":"error","text":"x"%b}\n'
+    define = b'{"kind":"define","t":0.0,"name":"lo*","step_name":"env_steps"}\n'
+    alerts = [alert % more for more in (b"", b',"metric":"loss"', b',"metric":"other"')]
+    write_run(tmp_path / "runs" / "a", START, define, step(1), step(2), *alerts, step(3), END)
+    for _ in range(2):
+        with served(tmp_path / "runs", tmp_path / "cache") as client:
+            client.settled_rows()
+            [(header, _)] = client.curves("loss", "a")
+            marks = [(mark["step"], mark["line"], mark["rule"], mark["level"]) for mark in header["alerts"]]
+            assert [(2, 5, "spike", "error"), (2, 6, "spike", "error")] == marks
+            assert len(alerts[0]) - 1 == header["alerts"][0]["length"]
+            assert "env_steps" == client.rows()["a"]["metrics"]["loss"]["step_name"]
+
+
 def test_point_leads_to_its_line(client: Client) -> None:
     """The line of the nearest point can be read from the stream."""
     point = client.json("/api/point", run="sweep/complete", metric="loss", x="step", at="12.4")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import toyspec
+from command_line import toyspec_within as toyspec
 from view_client import END, START, step, write_run
 
 

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from toyspec.runs.ranks import Ranks, ranks_of
     from toyspec.runs.run_log import RunLog
     from toyspec.runs.summary import RunSummary
+    from toyspec.view.notebook import ReportFrame, report
     from toyspec.watching import Watch
     from toyspec.writing.annotating import annotate
     from toyspec.writing.media import Audio, File, Histogram, Image, Table, Video
@@ -114,6 +115,7 @@ _HOMES = {
     "Record": "reading.records",
     "RecordRefusedError": "format.canonical",
     "Report": "findings",
+    "ReportFrame": "view.notebook",
     "Row": "reading.rows",
     "RunBundle": "writing.run_bundle",
     "RunConversion": "convert.reports",
@@ -157,6 +159,7 @@ _HOMES = {
     "ranks_of": "runs.ranks",
     "read": "reading.reader",
     "repair": "writing.repairing",
+    "report": "view.notebook",
     "seal": "writing.sealing",
     "start_run": "writing.run_starting",
     "update_catalog": "catalog.building",
@@ -200,6 +203,7 @@ __all__ = [
     "Record",
     "RecordRefusedError",
     "Report",
+    "ReportFrame",
     "Row",
     "RunBundle",
     "RunConversion",
@@ -244,6 +248,7 @@ __all__ = [
     "ranks_of",
     "read",
     "repair",
+    "report",
     "seal",
     "start_run",
     "update_catalog",

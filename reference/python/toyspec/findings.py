@@ -17,9 +17,6 @@ State = Literal["complete", "torn", "damaged"]
 Profile = Literal["toy/v1", "metrics/v1", "kaun/v1"]
 """The format that a stream follows."""
 
-Layer = Literal["bytes", "json", "record", "stream", "bundle"]
-"""The depth at which a rule checks."""
-
 
 class Excerpt(msgspec.Struct, frozen=True):
     """A part of a log line around the place of a finding."""

@@ -4,6 +4,7 @@ import { shortened } from "../src/escaping.js";
 import type { Node, ObjectNode } from "../src/scanner.js";
 import type { ProfileName } from "../src/tables.js";
 import { type Curve, MOST_PARTS, Series } from "./curve.js";
+import { LOSS_NAMES } from "./loss-names.js";
 
 /** The facts about one run that fit on a screen. All text in it is inert. */
 export interface RunFacts {
@@ -45,7 +46,6 @@ const LONGEST_VALUE = 120;
 /** A log of names without end does not fill memory. */
 const LONGEST_NAME = 200;
 const DEEPEST = 3;
-const LOSS_NAMES = ["loss", "train_loss", "train/loss"];
 /** What logs of other programs call a step, the best first. */
 const STEP_KEYS = ["step", "global_step", "_step", "current_steps", "iteration", "iter", "update", "batch", "epoch"];
 /** Members that place a record or name its subject, and are not measures. */

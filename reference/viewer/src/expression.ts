@@ -1,5 +1,8 @@
 /** Filters runs: words are looked for in the texts of a run, comparisons look at its values. The same language as in `toyspec ls`. */
 
+import { lowered } from "./lowered.js";
+import { patternOf } from "./patterns.js";
+
 export type Value = string | number | boolean | null;
 /** Returns the value of a field of a run; undefined where it has none. */
 export type Lookup = (field: string) => Value | readonly Value[] | undefined;
@@ -29,7 +32,7 @@ interface Token {
   at: number;
 }
 
-const TOKEN = /\s*(?:(<=|>=|!=|!~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
+const TOKEN = /\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
 /** What other languages have, with what this one has. */
 const FOREIGN: { [word: string]: string } = {
   "&&": "write and",
@@ -40,6 +43,8 @@ const FOREIGN: { [word: string]: string } = {
   is: "write =",
   in: "compare with = once for each value, joined by or",
   like: "write ~",
+  matches: "write =~",
+  regexp: "write =~",
   contains: "write ~",
   between: "write two comparisons, joined by and",
 };
@@ -187,6 +192,10 @@ function comparisonOf(operator: string, right: Token): Compare {
   };
   const contains: Compare = (value) => value !== undefined && lowered(String(value)).includes(text);
   switch (operator) {
+    case "=~": {
+      const isMatch = readPattern(right);
+      return (value) => value !== undefined && isMatch(String(value));
+    }
     case "<":
       return order((sign) => sign < 0);
     case "<=":
@@ -206,9 +215,12 @@ function comparisonOf(operator: string, right: Token): Compare {
   }
 }
 
-/** Returns text in lower case, one character for each, as all evaluators of the language do it. */
-export function lowered(text: string): string {
-  return /^[\x00-\x7f]*$/.test(text) ? text.toLowerCase() : Array.from(text.replaceAll("\u0130", "i"), (each) => each.toLowerCase()).join("");
+function readPattern({ text, at }: Token): (value: string) => boolean {
+  try {
+    return patternOf(text);
+  } catch (error) {
+    throw new ExpressionError(`the regular expression cannot be read: ${(error as Error).message}`, at);
+  }
 }
 
 /** Returns whether *a* comes before (negative) or after *b* by their code points: UTF-16 units order some planes otherwise. */

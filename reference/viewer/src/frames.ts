@@ -68,6 +68,8 @@ export interface Curve {
   count: Float64Array;
   /** Points that are not finite. */
   nan: Float64Array;
+  /** The steps of the points, where the places are those of a metric that counts them. */
+  steps?: Float64Array;
 }
 
 /** Returns the curve of a frame by an axis; null if the frame has no places on it. */

@@ -9,6 +9,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Space or x", "select the run; with Shift and an arrow, several"],
   ["Ctrl A", "select all runs that are listed"],
   ["Enter", "open the run"],
+  ["p", "pin the run: it is listed first"],
   ["s e", "star the run, edit its annotations: with `toyspec view --edit`"],
   ["Esc", "clear the selection; in a chart, show everything"],
   ["← →", "in a chart, read values; with Shift, move along"],
@@ -30,6 +31,8 @@ const FILTERS: readonly (readonly [string, string])[] = [
   ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
   ["starred = true", "runs that `toyspec annotate --star` marks; hidden = true lists the hidden ones"],
   ['name ~ "v2" and not (tag = old)', "~ means contains"],
+  ['name =~ "^llama-\\d+$"', "=~ means: has a match of the regular expression, in small or capital letters"],
+  ["/^val.*loss$/", "in the field of metrics: a regular expression"],
 ];
 
 /** Opens the dialog. */
@@ -42,7 +45,7 @@ export function help(): void {
     html("h3", {}, "Pointer on a chart"), list(MOUSE, "kbd"),
     html("h3", {}, "Filters"), list(FILTERS, "code"),
     html("h3", {}, "Marks"),
-    list([["band", "from the lowest to the highest value of the steps that one point stands for"], ["upright line", "a spike: a value far from those around it, at the height at which it was logged"], ["ticks below", "spikes, values that are not finite, gaps and resumptions of all runs"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
+    list([["band", "from the lowest to the highest value of the steps that one point stands for"], ["upright line", "a spike: a value far from those around it, at the height at which it was logged"], ["ticks below", "spikes, values that are not finite, gaps, resumptions and alerts of all runs"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => {

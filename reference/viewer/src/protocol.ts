@@ -14,6 +14,8 @@ export interface MetricFacts {
   goal: Goal;
   count: number;
   nan: number;
+  /** The metric that counts the steps of this one, where the run defines it. */
+  step_name?: string;
 }
 
 /** One run in the list. */
@@ -51,6 +53,8 @@ export interface Run {
   sealed: boolean;
   /** From 0 to 1. */
   progress: number | null;
+  /** Seconds that the planned steps still take. */
+  remaining: number | null;
   bytes: number;
   /** Null while nothing has checked the run. */
   findings: { [severity in Severity]: number } | null;
@@ -116,6 +120,8 @@ export interface CurveHeader {
   tail?: { [column: string]: number };
   gaps?: (Places & { line: number; offset: number; length: number })[];
   resumes?: (Places & { line: number })[];
+  /** Those about this metric, and those about none. */
+  alerts?: (Places & { line: number; offset: number; length?: number; rule?: string; level?: string })[];
   best?: (Places & { value: number }) | null;
   /** Points without a place on the axis. */
   unplaced?: number;

@@ -1,6 +1,7 @@
 /** The fields of a run by name, for filters, columns and groups. */
 
-import { lowered, type Lookup, type Question, type Value } from "./expression.js";
+import { type Lookup, type Question, type Value } from "./expression.js";
+import { lowered } from "./lowered.js";
 import { ALIASES, TITLES } from "./generated/runs.js";
 import type { MetricFacts, Run } from "./protocol.js";
 

@@ -21,6 +21,7 @@ export class RunsView implements Showing {
   private readonly hiddenRuns = button("", { class: "button plain", title: "Show the runs that an annotation leaves out", hidden: true }, () => this.store.update({ filter: "hidden = true" }, { isSmall: true }));
   private readonly nothing = html("div", { class: "nothing", hidden: true });
   private readonly clear: HTMLButtonElement;
+  private readonly pin = button("Pin", { class: "button", title: "List the selected runs first, or no longer", hidden: true }, () => this.store.pin(this.store.state.selected));
   private readonly annotate = button("Annotate", { class: "button", title: "Tag, group, star or hide the selected runs", hidden: true }, () => openAnnotations(this.store, this.chosen()));
 
   constructor({ store, pointing }: Setting) {
@@ -31,7 +32,7 @@ export class RunsView implements Showing {
     this.element = html(
       "div",
       { class: "runs-view" },
-      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.annotate, this.clear, this.hiddenRuns),
+      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.pin, this.annotate, this.clear, this.hiddenRuns),
       this.table.element,
       this.nothing,
     );
@@ -41,6 +42,7 @@ export class RunsView implements Showing {
     const { listed, all, state } = this.store;
     this.table.update();
     this.annotate.hidden = this.chosen().length === 0;
+    this.pin.hidden = this.store.state.selected.length === 0;
     this.clear.hidden = state.selected.length === 0;
     this.table.element.hidden = listed.length === 0;
     const { hidden } = this.store;

@@ -108,6 +108,13 @@ export class Store {
     this.update({ selected: selected.includes(id) ? selected.filter((other) => other !== id) : [...selected, id] }, { isSmall: true });
   }
 
+  /** Lists runs before the others, or, if they all are, no longer. */
+  pin(ids: readonly string[]): void {
+    const { top } = this.state;
+    const others = top.filter((id) => !ids.includes(id));
+    this.update({ top: ids.every((id) => top.includes(id)) ? others : [...others, ...ids] }, { isSmall: true });
+  }
+
   /** The runs that the charts show: those selected, or else those listed. */
   get shown(): readonly Run[] {
     const selected = this.state.selected.flatMap((id) => this.all.get(id) ?? []);
@@ -172,7 +179,7 @@ export class Store {
   }
 
   private take(state: ViewState): void {
-    const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort;
+    const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort || state.top.join() !== this.state.top.join();
     this.state = state;
     if (isListedAgain) this.list();
     else this.palette.give(this.shown.map(({ id }) => id));
@@ -233,7 +240,9 @@ export class Store {
     const showsHidden = /\bhidden\b/.test(this.state.filter);
     const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter(questionOf(run))) : this.listed;
     this.hidden = showsHidden ? 0 : [...this.all.values()].filter((run) => run.hidden).length;
-    this.listed = sorted(passing, this.state.sort);
+    const ordered = sorted(passing, this.state.sort);
+    const top = new Set(this.state.top);
+    this.listed = top.size === 0 ? ordered : [...ordered.filter(({ id }) => top.has(id)), ...ordered.filter(({ id }) => !top.has(id))];
     this.palette.give(this.shown.map(({ id }) => id));
   }
 

@@ -63,7 +63,7 @@ export class RunTable {
   /** Redraws after the runs or the state have changed. */
   update(): void {
     const { listed, state } = this.store;
-    const drawn = [listed, state.selected, state.columns, state.sort, state.group, state.colour];
+    const drawn = [listed, state.selected, state.columns, state.sort, state.group, state.colour, state.top];
     if (drawn.every((part, at) => part === this.drawn[at])) return;
     this.drawn = drawn;
     this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
@@ -203,13 +203,20 @@ export class RunTable {
 
   private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
-    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, nameLink(run, this.cuts.get(shownName(run))));
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && this.pin(run), nameLink(run, this.cuts.get(shownName(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
     if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, this.star(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
     return html("div", { class: `${kind}${tone}`, role: "gridcell", title: text }, text);
+  }
+
+  /** The mark of a pinned run, which unpins it. */
+  private pin(run: Run): HTMLElement {
+    const pin = button("▲", { class: "plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${plain(run.name, 80)}` }, () => this.store.pin([run.id]));
+    pin.addEventListener("click", (event) => event.stopPropagation());
+    return pin;
   }
 
   private star(run: Run): HTMLElement {
@@ -270,7 +277,8 @@ export class RunTable {
     else if ((event.key === " " || event.key === "x") && run) {
       this.anchor = this.active;
       this.store.toggle(run.id);
-    } else if (event.key === "s" && run && this.store.canEdit(run)) this.toggleStar(run);
+    } else if (event.key === "p" && run) this.store.pin([run.id]);
+    else if (event.key === "s" && run && this.store.canEdit(run)) this.toggleStar(run);
     else if (event.key === "e" && run && this.store.canEdit(run)) openAnnotations(this.store, [run]);
     else if (event.key === "Enter" && run) this.store.open("run", run.id);
     else return;

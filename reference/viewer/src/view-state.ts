@@ -1,7 +1,7 @@
 /** What the user looks at: all of it is in the hash of the address, so that a view can be shared. */
 
 export type View = "runs" | "charts" | "compare" | "run";
-export type XAxis = "step" | "time" | "wall" | "epoch" | "tokens";
+export type XAxis = "step" | "time" | "wall" | "epoch" | "tokens" | "defined";
 
 export interface ViewState {
   view: View;
@@ -28,8 +28,10 @@ export interface ViewState {
   focus: string;
   /** A second metric in the large chart, "" for none. */
   also: string;
-  /** Metrics whose charts come first, and ids of runs that the table lists first. */
+  /** Metrics whose charts come first. */
   pins: readonly string[];
+  /** Ids of runs that are listed first. */
+  top: readonly string[];
   /** The setting by which runs are put together, "" for none. */
   group: string;
   /** The result or setting that colours runs, "" for a colour of each run. */
@@ -40,13 +42,13 @@ export interface ViewState {
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", also: "", pins: [], group: "", colour: "", base: "",
+  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", colour: "", base: "",
 };
 
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
 /** Titles of the axis x. */
-export const AXIS_TITLES: { readonly [axis in XAxis]: string } = { step: "Step", time: "Time since start", wall: "Date and time", epoch: "Epoch", tokens: "Tokens" };
-export const AXES: readonly XAxis[] = ["step", "time", "wall", "epoch", "tokens"];
+export const AXIS_TITLES: { readonly [axis in XAxis]: string } = { step: "Step", time: "Time since start", wall: "Date and time", epoch: "Epoch", tokens: "Tokens", defined: "Defined step" };
+export const AXES: readonly XAxis[] = ["step", "time", "wall", "epoch", "tokens", "defined"];
 /** Longer addresses do not survive chats and mails. */
 export const LONGEST_HASH = 2000;
 
@@ -87,6 +89,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("focus", state.focus, state.focus === "");
   put("also", state.also, state.also === "");
   put("pins", JSON.stringify(state.pins), state.pins.length === 0);
+  put("top", JSON.stringify(state.top), state.top.length === 0);
   put("by", state.group, state.group === "");
   put("colour", state.colour, state.colour === "");
   put("minus", state.base, state.base === "");
@@ -113,7 +116,7 @@ export function stateIn(hash: string): ViewState {
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
     also: found.get("also") ?? "",
-    pins: listIn(found.get("pins")) ?? [],
+    pins: listIn(found.get("pins")) ?? [], top: listIn(found.get("top")) ?? [],
     group: found.get("by") ?? "",
     colour: found.get("colour") ?? "",
     base: found.get("minus") ?? "",

@@ -5,6 +5,7 @@ import { spanOf, spikesOf } from "../src/charts/anomalies.js";
 import { csv } from "../src/charts/exporting.js";
 import { differences, envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
 import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
+import { placedBy } from "../src/charts/defined-steps.js";
 import { sectionsOf } from "../src/charts/grid.js";
 import { smoothed } from "../src/charts/smoothing.js";
 import { SvgPen } from "../src/charts/svg-pen.js";
@@ -24,6 +25,21 @@ function curve(values: number[], places = values.map((_, at) => at + 1), level =
 function series(values: number[], id = "a"): Series {
   return { metric: "loss", isSecond: false, run: { id, name: id } as Run, look: { colour: 0, dash: [] }, isQuiet: false, curve: curve(values), abandoned: null, smooth: null, shift: 0 };
 }
+
+test("pinned metrics come first, and a text between slashes is a regular expression", () => {
+  const metrics = Object.fromEntries(["val/acc", "loss", "lr", "val/loss"].map((name) => [name, {}]));
+  const runs = [{ metrics } as unknown as Run];
+  assert.deepEqual(sectionsOf(runs, "", ["val/loss", "gone"]).map(({ metrics: names }) => names), [["val/loss"], ["loss", "lr"], ["val/acc"]]);
+  assert.deepEqual(sectionsOf(runs, "/^(val.)?LOSS$/").flatMap(({ metrics: names }) => names), ["loss", "val/loss"]);
+  assert.deepEqual(sectionsOf(runs, "/(/"), []);
+});
+
+test("a curve is placed by the metric that counts its steps", () => {
+  const placed = placedBy(curve([5, 6, 7, 8], [1, 3, 4, 9]), curve([10, 20, 30], [3, 4, 8]))!;
+  assert.deepEqual([[...placed.place], [...placed.last], [...placed.steps!]], [[10, 20, 30], [6, 7, 8], [3, 4, 9]]);
+  assert.deepEqual(placed.header.range, { step: [10, 30] });
+  assert.equal(placedBy(curve([1], [1]), curve([1], [2])), null);
+});
 
 test("a constant stays the same when it is smoothed, from its first value on", () => {
   assert.deepEqual([...smoothed(curve([3, 3, 3, 3]), 0.99, 3)].map((value) => Number(value.toFixed(12))), [3, 3, 3, 3]);

@@ -36,7 +36,7 @@ function near(one: number | null, other: number | null): boolean {
 }
 
 function assertSame(found: Run, expected: { [name: string]: unknown }, path: string): void {
-  for (const name of ["run_id", "name", "group", "reason", "error", "ended", "tags", "profile", "started_at", "first_step", "last_step", "progress", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
+  for (const name of ["run_id", "name", "group", "reason", "error", "ended", "tags", "profile", "started_at", "first_step", "last_step", "progress", "remaining", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
   assert.ok(near(found.final_loss, expected["final_loss"] as number | null), `${path}: final loss ${found.final_loss}`);
   assert.ok(near(found.seconds, expected["seconds"] as number | null), `${path}: ${found.seconds} seconds`);
   assert.equal(found.state, expected["state"] === "running" ? "torn" : expected["state"], path);
@@ -139,6 +139,17 @@ test("zooming leads to single points and to their lines, in a run that is kept a
   const point = await catalog.point({ run: "a", metric: "loss", axis: "step", at: 11_111 });
   assert.deepEqual([point!.place, point!.value, point!.line], [11_111, 99, 11_112]);
   assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", point!.offset, point!.length)), step(11_111, 99).trim());
+});
+
+test("alerts and the metric that counts the steps of another one are known", async () => {
+  const define = '{"kind":"define","t":0.0,"name":"lo*","step_name":"env_steps"}\n';
+  const alert = (metric: string) => `{"kind":"alert","t":2.5,"step":2,"rule":"spike","level":"error","text":"x","metric":"${metric}"}\n`;
+  const catalog = await opened(`${START}${define}${step(1)}${step(2)}${alert("loss")}${alert("other")}${step(3)}`);
+  const [latest] = await curve(catalog, { buckets: 100 });
+  const { offset, ...mark } = latest!.header.alerts![0]!;
+  assert.deepEqual([latest!.header.alerts!.length, mark], [1, { step: 2, line: 5, rule: "spike", level: "error" }]);
+  assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", offset, 15)), '{"kind":"alert"');
+  assert.equal((await catalog.runs()).runs[0]!.metrics["loss"]!.step_name, "env_steps");
 });
 
 test("what a resumption supersedes is apart, and lines that cannot be read are marked and found", async () => {

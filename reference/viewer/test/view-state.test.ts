@@ -6,7 +6,7 @@ import { hashOf, LONGEST_HASH, START, stateIn, type ViewState } from "../src/vie
 test("a state comes back from its address", () => {
   const states: Partial<ViewState>[] = [
     {}, { view: "run", run: "a/b c,é#?&%" }, { view: "runs", filter: "lr < 1e-3 and name ~ 'a&b'", sort: "best.val/acc", columns: ["name", "config.a,b"] },
-    { selected: ["a/b", "c,d", "%2C", "é&="], x: "wall", smoothing: 0.95, logX: true, logY: true, clip: true, zoom: [-1.5, 1e9], metrics: "loss acc", focus: "val/loss" },
+    { selected: ["a/b", "c,d", "%2C", "é&="], x: "wall", smoothing: 0.95, logX: true, logY: true, clip: true, zoom: [-1.5, 1e9], metrics: "loss acc", focus: "val/loss", pins: ["val/acc", "a,b"], top: ["a/b c"] },
   ];
   for (const patch of states) assert.deepEqual(stateIn(hashOf({ ...START, ...patch }).hash), { ...START, ...patch });
 });

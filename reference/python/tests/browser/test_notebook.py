@@ -17,7 +17,8 @@ from toyspec.view import notebook
 from view_client import END, step, write_run
 
 HOSTILE = "</iframe><script>document.title='hit'</script>\"&quot;"
-CELLS = ["import toyspec\nruns = toyspec.list_runs('runs', read='whole')\nruns", "runs[0]", "runs.view(height=500)"]
+LISTED = "import toyspec\nruns = toyspec.list_runs('runs', read='whole')\nruns"
+CELLS = [LISTED, "runs[0]", "toyspec.report(runs, height=500)"]
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_report_is_shown_in_its_frame(browser: Browser, root: Path) -> None:
     """The frame has the runs and their curves without the network; what a log says cannot leave it."""
     runs = list_runs(root / "runs", read="whole")
     single = RunLog.open(root / "runs" / "hostile")
-    cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, runs.view(height=500))
+    cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, notebook.report(runs, height=500))
     shown = [each._repr_html_() for each in cells]
     watch = Watch(browser, "about:blank")
     try:
@@ -76,4 +77,4 @@ def test_report_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.Mon
     """The message has the size, the limit, and what to do."""
     monkeypatch.setattr(notebook, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"the report of 2 runs has 0\.\d MB.*buckets=250, or use `toyspec view`"):
-        list_runs(root / "runs").view()
+        notebook.report([root / "runs"])

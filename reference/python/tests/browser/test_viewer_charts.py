@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from browser.runs_backend import MadeRun
@@ -68,6 +69,25 @@ def test_toolbar_of_a_phone_takes_one_line(opened: Opened) -> None:
     page.get_by_role("button", name="Options (1)").click()
     page.get_by_label("Log x").check()
     expect(page.get_by_role("button", name="Options (2)")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_toolbar_takes_one_line_and_headings_are_whole(opened: Opened, width: int) -> None:
+    """On usual screens nothing wraps and no heading of the usual columns is cut."""
+    row = {
+        "config": {"lr": 0.1},
+        "progress": 0.5,
+        "state": "running",
+        "findings": {"error": 1, "warning": 0, "info": 0},
+    }
+    other = row | {"config": {"lr": 0.2}}
+    curves = {"loss": falling(20), "val/acc": falling(20)}
+    page, _ = opened([MadeRun("a", dict(curves), row), MadeRun("b", dict(curves), other)], "#charts", (width, 900))
+    drawn(page)
+    assert page.get_by_role("toolbar", name="Charts").evaluate("(element) => element.offsetHeight") < 64
+    page.keyboard.press("1")
+    cut = "heads => heads.filter((head) => head.scrollWidth > head.clientWidth).map((head) => head.textContent)"
+    assert [] == page.locator(".heading").evaluate_all(cut)
 
 
 def test_zoom_reaches_single_points(opened: Opened) -> None:
@@ -257,3 +277,80 @@ def test_table_of_a_long_run_has_its_points(opened: Opened, tmp_path: Path) -> N
     download.value.save_as(tmp_path / "loss.csv")
     rows = [row.split(",") for row in (tmp_path / "loss.csv").read_text("utf-8").splitlines()[1:]]
     assert values == [float(row[2]) for row in rows]
+
+
+def test_chart_and_run_are_pinned(opened: Opened) -> None:
+    """A pinned metric is the first chart, a pinned run the first row, and both are in the address."""
+    runs = [MadeRun(name, {"loss": falling(9), "val/acc": falling(9)}) for name in ("a", "b", "c")]
+    page, _ = opened(runs, "#charts?sort=name")
+    page.get_by_role("button", name="Pin val/acc").click()
+    expect(page.locator(".section h2")).to_have_text(["Pinned", "Metrics"])
+    expect(page.locator(".chart h3").first).to_have_text("val/acc")
+    page.keyboard.press("1")
+    page.locator("[aria-rowindex='4']").click()
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.locator("[aria-rowindex='2'] .name")).to_have_text("c")
+    expect(page).to_have_url(re.compile(r"pins=.*top="))
+    page.get_by_role("button", name="Unpin c").click()
+    expect(page.locator("[aria-rowindex='2'] .name")).to_have_text("a")
+
+
+def test_metric_that_counts_steps_is_an_axis(opened: Opened) -> None:
+    """With the defined step as axis, a curve is at the values of the metric that `define` names; others by step."""
+    run = MadeRun("a", {"loss": falling(20), "env_steps": [1000.0 * at for at in range(20)]})
+    listed = run.listed()["metrics"]
+    run.row["metrics"] = {**listed, "loss": listed["loss"] | {"step_name": "env_steps"}}
+    page, _ = opened([run], "#charts?focus=loss")
+    drawn(page)
+    page.get_by_label("Axis x").select_option("Defined step")
+    ends = "(({x}) => [x.from, x.to].join())(JSON.parse(document.querySelector('.chart-canvas').dataset.plot))"
+    page.wait_for_function(f"{ends} === '0,19000'")
+    page.locator(".chart-overlay").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#announcement")).to_contain_text("at ")
+
+
+def test_no_other_step_is_offered_without_a_definition(opened: Opened) -> None:
+    """The axis is there where a run defines one."""
+    page, _ = opened([MadeRun("a", {"loss": falling(9)})], "#charts")
+    drawn(page)
+    assert page.get_by_label("Axis x").locator("option[value=defined]").get_attribute("hidden") is not None
+
+
+def test_alert_is_on_the_strip(opened: Opened) -> None:
+    """Each run's alerts have a tick below the chart, which names run and rule, and leads to its line."""
+    alert = {"step": 50, "line": 52, "offset": 5, "length": 5, "rule": "loss-spike", "level": "error"}
+    runs = [MadeRun(f"r{number:02}", {"loss": falling(100)}) for number in range(60)]
+    runs[7].header["alerts"] = [alert]
+    runs[7].files["events.jsonl"] = b"xxxxxALERT\nxx"
+    page, _ = opened(runs, "#charts?focus=loss")
+    drawn(page)
+    page.wait_for_timeout(500)
+    plot = page.evaluate("JSON.parse(document.querySelector('.chart-canvas').dataset.plot)")
+    box, area = plot["box"], page.locator(".chart-overlay").bounding_box()
+    assert area
+    at = area["x"] + box["left"] + box["width"] * 49 / 99, area["y"] + box["top"] + box["height"] + 9
+    page.mouse.move(*at)
+    expect(page.locator(".tooltip-anomaly")).to_contain_text("r07 alert loss-spike at step 50")
+    page.mouse.click(*at)
+    expect(page.locator(".chart-line")).to_contain_text("line 52")
+    expect(page.locator(".chart-line .raw")).to_have_text("ALERT")
+
+
+def test_all_tabs_share_one_stream(opened: Opened) -> None:
+    """Eight tabs that are seen hold one connection, which another one takes over, and all of them are live."""
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    drawn(page)
+    others = [page.context.new_page() for _ in range(7)]
+    for other in others:
+        other.goto("#charts")
+        drawn(other)
+    assert 1 == len(made.listeners)
+    page.close()
+    for other in others:
+        expect(other.locator(".chart .unseen").first).to_contain_text("1.")
+    others[0].wait_for_timeout(500)
+    assert 2 == len(made.listeners)
+    made.grow("live", "loss", [0.5] * 10)
+    for other in others:
+        expect(other.locator(".chart .unseen").first).to_contain_text("0.5")

@@ -1,17 +1,24 @@
-"""``make viewer-picture``: the pictures of the viewer on its page and in the README, of a made-up sweep."""
+"""``make viewer-picture``: the pictures of the viewer on the site and in the README.
+
+Those of its page are of a made-up sweep. That of the start page is of the example runs, which a click there opens: the
+viewer in the file that the site serves, in the size that it has there.
+"""
 
 from __future__ import annotations
 
+import base64
 import math
 import random
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 import toyspec
-from browser.serving import ROOT, browser_program
+from browser.serving import ROOT, browser_program, serving
 from browser.watching import FLAGS
 from toyspec.testing import ManualClock
 from view_client import served
@@ -27,6 +34,30 @@ PICTURES = {
 """The view that each picture shows, and what it has when it is complete."""
 RATES = (1e-3, 6e-4, 3e-4, 1.5e-4)
 STEPS = 2000
+
+
+EXAMPLES = [f"assets/example-runs/lr-{rate}/events.jsonl" for rate in ("0.02", "0.01", "0.005", "0.001")]
+START_SIZES = {"wide": (1216, 680), "narrow": (700, 680)}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def take_start(browser: Browser) -> list[str]:
+    """Write the pictures of the start page; return their names."""
+    names = []
+    for (kind, (width, height)), scheme in product(START_SIZES.items(), SCHEMES):
+        with serving(ROOT / "docs", folder="/") as address:
+            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            linked = "&".join(f"url=../../{example}" for example in EXAMPLES)
+            page.goto(f"{address}assets/checker/toyspec-viewer.html#{linked}")
+            page.locator(".chart-overlay").first.wait_for()
+            page.wait_for_timeout(2000)
+            # The host of the files is one of this moment.
+            page.evaluate("document.querySelector('.root').textContent = 'example runs'")
+            shot = page.context.new_cdp_session(page).send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+            names.append(f"viewer-start-{kind}-{scheme}.webp")
+            (ASSETS / names[-1]).write_bytes(base64.b64decode(shot["data"]))
+            page.close()
+    return names
 
 
 def write_run(root: Path, number: int, rate: float, *, run_id: str | None = None) -> None:
@@ -72,8 +103,9 @@ def main() -> int:
                 page.wait_for_timeout(2000)
                 page.screenshot(path=ASSETS / name)
                 page.close()
+            written = [*PICTURES, *take_start(browser)]
             browser.close()
-    sys.stdout.write(f"{ASSETS.relative_to(ROOT)}: {', '.join(PICTURES)}\n")
+    sys.stdout.write(f"{ASSETS.relative_to(ROOT)}: {', '.join(written)}\n")
     return 0
 
 

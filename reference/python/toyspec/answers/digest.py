@@ -14,6 +14,7 @@ from toyspec.answers.cursors import AnswerCursor
 from toyspec.answers.digested_run import DigestedRun, DigestPoint
 from toyspec.answers.tokens import count_tokens
 from toyspec.escaping import printable, shortened
+from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
@@ -24,9 +25,9 @@ from toyspec.runs.summarizing import summarize_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from toyspec.answers.cursors import LogPlace
     from toyspec.health.rules import AnyRule
     from toyspec.reading.records import Record
-    from toyspec.runs.summary import RunSummary
 
 SECTIONS: Final = (
     "ends", "around", "alerts", "findings", "extremes", "settings", "notes", "curves", "changes",
@@ -106,20 +107,20 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     the preset ``default``. Raises TooFewTokensError, ValueError for a wrong cursor, and StreamError for a run that
     cannot be read or that was replaced since.
     """
-    choice = dialect or DialectChoice()
+    from toyspec.health.rules import rules_of
+
+    choice, checked = dialect or DialectChoice(), rules_of("default") if rules is None else rules
     cursor = None if since is None else AnswerCursor.parse(since)
     if cursor is not None and len(cursor.places) != len(runs):
         raise ValueError(f"the cursor is about {len(cursor.places)} runs, {len(runs)} are named; name the same runs")
     paths = [locate_stream(public(os.fspath(run)), choice.stream_files)[0] for run in runs]
-    read = [DigestedRun(path, cursor.places[at] if cursor else None, around) for at, path in enumerate(paths)]
-    for each in read:
-        each.read(choice)
-    summaries = [summarize_run(path, dialect=choice) for path in paths]
+    read = [
+        _read(path, cursor.places[at] if cursor else None, around, rules=checked, choice=choice)
+        for at, path in enumerate(paths)
+    ]
     found = [
         _Numbered((SECTIONS.index(section), run, at), item)
-        for (section, run), items in groupby(
-            _items(read, summaries, rules, choice), lambda item: (item.section, item.run)
-        )
+        for (section, run), items in groupby(_items(read, checked, choice), lambda item: (item.section, item.run))
         for at, item in enumerate(items)
     ]
     start = cursor.item if cursor else None
@@ -127,7 +128,18 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     if start is not None:
         found = [each for each in found if each.at >= start and each.at not in must]
         must = set()
-    return _Packing(read, summaries, tokens, form).packed(found, must)
+    return _Packing(read, tokens, form).packed(found, must)
+
+
+def _read(
+    path: str, since: LogPlace | None, around: float | None, *, rules: Sequence[AnyRule], choice: DialectChoice
+) -> DigestedRun:
+    """Return the run at *path*, read twice: for its facts and resumptions, then for its values and alerts."""
+    from toyspec.health.checking import RecordHealth
+
+    found = DigestedRun(summarize_run(path, dialect=choice), since, around)
+    found.read(choice, None if ranks_beside(path) else RecordHealth(rules))
+    return found
 
 
 class _Numbered(NamedTuple):
@@ -143,12 +155,9 @@ def _first_needed(found: Iterable[_Numbered]) -> Iterator[_Numbered]:
 class _Packing:
     """Puts items into a digest until it is full."""
 
-    def __init__(self, read: list[DigestedRun], summaries: list[RunSummary], tokens: int, form: DigestForm) -> None:
+    def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
         self._read, self._tokens, self._form = read, tokens, form
-        self._runs = [
-            {"run": shortened(summary.name, _MOST_CHARS), "path": printable(each.path)}
-            for each, summary in zip(read, summaries, strict=True)
-        ]
+        self._runs = [{"run": shortened(each.summary.name, _MOST_CHARS), "path": printable(each.path)} for each in read]
 
     def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
         """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
@@ -199,23 +208,21 @@ class _Packing:
         return count_tokens(made.render(self._form))
 
 
-def _items(
-    read: list[DigestedRun], summaries: list[RunSummary], rules: Sequence[AnyRule] | None, choice: DialectChoice
-) -> Iterator[DigestItem]:
+def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectChoice) -> Iterator[DigestItem]:
     """Yield everything that there is to say, in order."""
     runs = list(enumerate(read))
-    yield from (_end(at, each, summary) for (at, each), summary in zip(runs, summaries, strict=True))
+    yield from (_end(at, each) for at, each in runs)
     for of_run in (_around, partial(_alerts, rules, choice), partial(_findings, choice), _extremes):
         for at, each in runs:
             yield from of_run(at, each)
-    yield from _settings(read, summaries)
+    yield from _settings(read)
     for of_run in (_notes, _curves, _changes):
         for at, each in runs:
             yield from of_run(at, each)
 
 
-def _end(at: int, each: DigestedRun, summary: RunSummary) -> DigestItem:
-    facts = {name: value for name in _FACTS if (value := summary.facts[name]) is not None}
+def _end(at: int, each: DigestedRun) -> DigestItem:
+    facts = {name: value for name in _FACTS if (value := each.summary.facts[name]) is not None}
     error, cut = _text(facts.pop("error", None))
     return DigestItem(section="ends", run=at, text=error, cut_chars=cut, facts=facts, line=each.end_line)
 
@@ -239,11 +246,13 @@ def _curves(at: int, each: DigestedRun) -> Iterator[DigestItem]:
         yield DigestItem(section="curves", run=at, name=_name(name), points=each.metrics[name].curve)
 
 
-def _alerts(rules: Sequence[AnyRule] | None, choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
+def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
     from toyspec.health.checking import alerts_of
-    from toyspec.health.rules import rules_of
 
-    for path, alert in alerts_of(each.path, rules_of("default") if rules is None else rules, choice):
+    # Those of several processes come from all of their streams, in the order of time.
+    is_several = bool(ranks_beside(each.path))
+    found = alerts_of(each.path, rules, choice) if is_several else ((each.path, alert) for alert in each.alerts)
+    for path, alert in found:
         if path == each.path and not each.has(alert.line):
             continue
         text, cut = _text(alert.text)
@@ -288,9 +297,9 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
             yield DigestItem(section="findings", run=at, name=rule, facts={"further": number})
 
 
-def _settings(read: list[DigestedRun], summaries: list[RunSummary]) -> Iterator[DigestItem]:
+def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
     """Yield the settings of a run alone, and of several runs those that differ."""
-    each = [summary.facts.settings for summary in summaries]
+    each = [run.summary.facts.settings for run in read]
     told = differing(each) if len(each) > 1 else set(each[0])
     for at, (settings, run) in enumerate(zip(each, read, strict=True)):
         if run.start_line is None:

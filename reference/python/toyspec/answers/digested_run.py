@@ -1,4 +1,4 @@
-"""One run as a digest sees it: exact values with their lines, from one pass over its records."""
+"""One run as a digest sees it: exact values with their lines, from one pass over its records after its summary."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import msgspec
 
 from toyspec.answers.cursors import LogPlace
 from toyspec.errors import StreamReplacedError
-from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import HEAD_BYTES
 from toyspec.reading.placing import Placing
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import unpacked_head
 
 if TYPE_CHECKING:
+    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.checking import RecordHealth
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.records import Record
+    from toyspec.runs.summary import RunSummary
 
 MOST_METRICS: Final = 10_000
 """Metrics beyond these are counted, and not kept."""
@@ -100,8 +102,10 @@ class MetricPoints:
 class DigestedRun:
     """What the lines of one run say, after *since* and up to its end."""
 
-    def __init__(self, path: str, since: LogPlace | None, around: float | None) -> None:
-        self.path = path
+    def __init__(self, summary: RunSummary, since: LogPlace | None, around: float | None) -> None:
+        """*summary* is that of the whole run, whose resumptions say which records count."""
+        self.summary = summary
+        self.path = path = summary.path
         self.since = since.line if since else 0
         self.metrics: dict[str, MetricPoints] = {}
         self.metrics_left_out = 0
@@ -119,7 +123,9 @@ class DigestedRun:
         self._until = since.until if since else None
         self._around = around
         self._unnamed: set[str] = set()
-        self._attempts = Attempts()
+        self.alerts: list[HealthAlert] = []
+        """What health rules and the log itself report, in all of its lines."""
+        self._attempts = summary.attempts
         self._placing = Placing(self._attempts)
         self._digest = _first_line(path)
         if since is not None and since.line and since.digest != self._digest:
@@ -144,11 +150,14 @@ class DigestedRun:
         """Return whether *line* is one of these or comes after all: an end without LF is reported until it is whole."""
         return line is None or (line > self.since and (line <= self.until or line > self.last_line))
 
-    def read(self, choice: DialectChoice) -> None:
-        """Read the run once; raise StreamReplacedError if it is shorter than it was."""
-        with read(self.path, mode="salvage", attempts="latest", dialect=choice) as reading:
+    def read(self, choice: DialectChoice, health: RecordHealth | None = None) -> None:
+        """Read the run once, and give *health* each record; raise StreamReplacedError if it is shorter than it was."""
+        with read(self.path, mode="salvage", dialect=choice) as reading:
             for record in reading:
-                self._take(record)
+                if health is not None:
+                    self.alerts += health.take(record)
+                if not self._attempts.are_values_abandoned(record):
+                    self._take(record)
             report = reading.report
         self.last_line = max([self.last_line, *(gap.line for gap in report.gaps)])
         if self.until > self.last_line or self.since > self.last_line:
@@ -158,7 +167,6 @@ class DigestedRun:
         if self._until is not None and record.line > self._until:
             self.last_line = max(self.last_line, record.line)
             return
-        self._attempts.learn(record)
         step = self._placing.take(record)
         line = self.last_line = max(self.last_line, record.line)
         if line <= self.since:

@@ -11,7 +11,7 @@ import msgspec
 from toyspec.answers.digested_run import DigestedRun
 from toyspec.answers.energy import DeviceEnergy, devices_of, energy_of
 from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import ranks_beside
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.reading.sealed_files import digest_in, files_of
@@ -44,7 +44,7 @@ def evidence_of(
     choice = dialect or DialectChoice()
     path, _ = locate_stream(os.fspath(run), choice.stream_files)
     summary = summarize_run(path, dialect=choice)
-    values = DigestedRun(path, None, None)
+    values = DigestedRun(summary, None, None)
     values.read(choice)
     start = summary.start
     files = list(_files(path, leave_out))
@@ -130,7 +130,7 @@ def _machines(path: str, summary: RunSummary, choice: DialectChoice) -> tuple[li
     """Return the machine of each process, and the energy of all."""
     machines, devices = [], list[DeviceEnergy]()
     unsampled = []
-    for rank, stream in sorted(_streams(path).items()):
+    for rank, stream in {0: path, **ranks_beside(path)}.items():
         start = summary.start
         if rank:
             start = next((found for record in _records(stream, choice) if (found := record.start)), {})
@@ -143,14 +143,6 @@ def _machines(path: str, summary: RunSummary, choice: DialectChoice) -> tuple[li
         unsampled += [] if sampled else [rank]
     said = (summary.end or {}).get("energy_joules")
     return machines, energy_of(devices, summary.facts.seconds, said, unsampled)
-
-
-def _streams(path: str) -> dict[int, str]:
-    directory, name = os.path.split(path)
-    if name != EVENTS_FILE:
-        return {0: path}
-    ranks = {rank: os.path.join(directory, each) for each in os.listdir(directory or ".") if (rank := rank_of(each))}
-    return {0: path, **ranks}
 
 
 def _records(path: str, choice: DialectChoice) -> Iterator[Record]:

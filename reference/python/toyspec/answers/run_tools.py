@@ -15,7 +15,7 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.history import history
 from toyspec.runs.listing import list_runs
 from toyspec.runs.members import differing
-from toyspec.runs.series import common_steps, spread
+from toyspec.runs.series import common_steps, spread, thinned
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class RunTools:
         cells = zip(table["step"], table[metric], strict=True)
         values = [(step, value) for step, value in cells if isinstance(value, int | float)]
         odd = [step for step, value in values if not isfinite(value)]
-        kept = _thinned(values, max(2, _within(points, _MOST_POINTS)))
+        kept = thinned(values, max(2, _within(points, _MOST_POINTS)))
         return _answer(
             {
                 "metric": metric,
@@ -168,16 +168,3 @@ def _plain(value: Any) -> Any:
 
 def _within(number: int, most: int) -> int:
     return max(1, min(number, most))
-
-
-def _thinned(values: list[tuple[Any, Any]], most: int) -> list[tuple[Any, Any]]:
-    """Return at most *most* of *values*, 2 or more: of each of equal parts the lowest and the highest, in order."""
-    if len(values) <= most:
-        return values
-    parts = max(most // 2, 1)
-    kept: set[int] = set()
-    for part in range(parts):
-        places = range(len(values) * part // parts, len(values) * (part + 1) // parts)
-        finite = [at for at in places if isfinite(values[at][1])] or [places[0]]
-        kept |= {best(finite, key=lambda at: values[at][1]) for best in (min, max)}
-    return [values[at] for at in sorted(kept)]

@@ -91,9 +91,9 @@ def update_catalog(
     """Read the runs that have changed since *catalog* was written, and those that are new, and write them into it.
 
     A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
-    or if it could not be read. Of a long run that had changed before too, only what was appended is read. Only the
-    files with the days of such runs are written. Raises as ``build_catalog`` does,
-    and CatalogError for what is not a catalog of this version.
+    or if it could not be read. It is read whole; one that takes more than a second to read and still grows keeps its
+    row, which is as of the number of bytes in ``as_of``. Only the files with the days of such runs are written.
+    Raises as ``build_catalog`` does, and CatalogError for what is not a catalog of this version.
     """
     path = os.path.abspath(os.fspath(catalog))
     read_manifest(path)

@@ -141,9 +141,15 @@ def _holds(node: Comparison, json: str) -> str:
         if node.number is not None:
             return f"coalesce({number_of(json)} {node.sign} {_literal(node.number)}, false)"
         return f"coalesce(lower({string_of(json)}) {node.sign} {text(node.text)}, false)"
-    if node.sign in ("~", "!~"):
+    if node.sign in ("~", "!~", "=~"):
         shown = f"CASE WHEN {number_of(json)} IS NULL THEN {_lowered(json)} ELSE {_number_text(json)} END"
-        found = f"coalesce(contains({shown}, {text(node.text)}), false)"
+        # The engine of DuckDB takes linear time too; it reads what ``runs.patterns`` has accepted.
+        is_met = (
+            f"regexp_matches({shown}, {text(node.text)}, 'is')"
+            if node.sign == "=~"
+            else f"contains({shown}, {text(node.text)})"
+        )
+        found = f"coalesce({is_met}, false)"
     else:
         number = "false" if node.number is None else f"{number_of(json)} = {_literal(node.number)}"
         unknown = "true" if node.text == "null" else "false"

@@ -15,7 +15,7 @@ from toyspec.errors import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
 
 Kind = Literal["r", "l", "o", "x", "h", "e"]
 """What a stream was: a run; a run that was live; of another format; such a one without an identity; hinted and not a

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toyspec.catalog.index import Kind
     from toyspec.catalog.rows import Findings
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
 
 
 _MOST_BYTES = 1 << 25

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from toyspec.errors import CatalogError
 from toyspec.findings import PathError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.runs.discovery import Stream, find_records
+from toyspec.runs.discovery import find_records
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -39,7 +39,7 @@ class RunColumns(NamedTuple):
     as_of: list[int | None]
     """See RunSummary."""
     given_name: list[str | None]
-    """The name by annotation."""
+    """The name by annotation, else the one that the run gives itself, where it is not that of the run's directory."""
     starred: list[bool]
     ended: list[Ended]
     says_final_loss: list[bool]
@@ -63,7 +63,7 @@ _ORDERS: dict[Order, str] = {
 _LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of",
            "given_name", "starred", "ended")  # fmt: skip
 
-_GIVEN_NAME = "CASE WHEN annotations IS NOT NULL THEN json_extract_string(annotations, '$.name') END"
+_GIVEN_NAME = "nullif(nullif(\"name\", ''), run)"
 
 # Rows that are handed over at once: they are in order also if several threads read.
 _FEW = 2048

@@ -26,8 +26,8 @@ COLUMNS = {
     "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
     "as_of": "BIGINT", "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "progress": "DOUBLE",
-    "said_loss": "VARCHAR", "config": "JSON", "model": "JSON", "settings": "JSON", "run_start": "JSON",
-    "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
+    "remaining": "DOUBLE", "said_loss": "VARCHAR", "config": "JSON", "model": "JSON", "settings": "JSON",
+    "run_start": "JSON", "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip
 """The columns of the table of runs, with their types in DuckDB.
 
@@ -46,6 +46,9 @@ VALUES = {
 
 LARGEST_LINE = 1 << 25
 """Number of bytes of the longest line of a source."""
+# DuckDB holds 2,048 rows at a time, whatever it may keep on the disk, and a row may have a hundred thousand names.
+_MEMORY = ("125MB", "500MB", "2GB", "80%")
+"""How much memory a build may take: the next one where the work does not fit."""
 _NO_DAY = "unknown"
 _DAYS = f"SELECT DISTINCT coalesce(day::VARCHAR, '{_NO_DAY}') FROM {{}}"
 ROWS = "rows.jsonl"
@@ -80,7 +83,7 @@ def connect(*, temporary: str | None = None, threads: int | None = None) -> Any:
     if threads is not None:
         connection.execute(f"SET threads = {int(threads)}")
     if temporary is not None:
-        connection.execute("SET memory_limit = '250MB'")
+        connection.execute(f"SET memory_limit = '{_MEMORY[0]}'")
         connection.execute(f"SET temp_directory = {text(temporary)}")
     return connection
 
@@ -125,15 +128,24 @@ class Tables:
     def _path(self, file: str) -> str:
         return os.path.join(self._work, file)
 
+    def _execute(self, statement: str) -> Any:
+        """Execute *statement*, with more memory where rows are so large that it does not fit."""
+        for more in _MEMORY[1:]:
+            try:
+                return self.connection.execute(statement)
+            except library().OutOfMemoryException:
+                self.connection.execute(f"SET memory_limit = '{more}'")
+        return self.connection.execute(statement)
+
     def write(self, old: Sequence[str], generation: int) -> list[str]:
         """Write the table of runs and return its files: those of *old* whose days have no change, and new ones."""
-        self.connection.execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
-        self.connection.execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, COLUMNS)}")
+        self._execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
+        self._execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, COLUMNS)}")
         # The table is on the disk too where it does not fit in memory.
         os.unlink(self._path(ROWS))
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
-        self.connection.execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")
+        self._execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")
         return self._write_spans("runs", old, generation, _Form("stream", _MOST_RUNS))
 
     def write_values(self, old: Sequence[str], generation: int) -> list[str]:
@@ -142,9 +154,9 @@ class Tables:
         plain = ", ".join(column for column in VALUES if column not in lists)
         apart = ", ".join(f"unnest({column}) AS {name(column)}" for column in lists)
         # Each file that is written asks for its days: the lines are read once.
-        self.connection.execute(f"CREATE TABLE lists AS SELECT * FROM {self._lines(LISTS, VALUES)} ORDER BY day")
+        self._execute(f"CREATE TABLE lists AS SELECT * FROM {self._lines(LISTS, VALUES)} ORDER BY day")
         os.unlink(self._path(LISTS))
-        self.connection.execute(f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM lists")
+        self._execute(f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM lists")
         form = _Form("stream, metric, step, time, value", _MOST_VALUES)
         return self._write_spans("values", old, generation, form)
 
@@ -156,7 +168,7 @@ class Tables:
         sources = ["fresh"]
         if old and self._has_old:
             sources.append(f"{parquet(self._catalog, old)} SEMI JOIN old USING (stream)")
-        days = (self.connection.execute(_DAYS.format(source)).fetchall() for source in sources)
+        days = (self._execute(_DAYS.format(source)).fetchall() for source in sources)
         changed = {day for rows in days for (day,) in rows}
         found: list[str] = []
         for span in _spans([_day_of(file) for file in old]):
@@ -172,7 +184,7 @@ class Tables:
         rows = f"SELECT * FROM fresh WHERE {span.condition}"
         if old is not None:
             rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, [old])} ANTI JOIN old USING (stream)"
-        counts = self.connection.execute(f"SELECT day::VARCHAR, count(*) FROM ({rows}) GROUP BY day ORDER BY day")
+        counts = self._execute(f"SELECT day::VARCHAR, count(*) FROM ({rows}) GROUP BY day ORDER BY day")
         files = []
         for first, last in _groups(counts.fetchall(), form.rows):
             where = "true" if first is None else f"day BETWEEN {text(first)} AND {text(last)}"
@@ -187,7 +199,7 @@ class Tables:
         """Write the rows of *query* into *file*."""
         path = os.path.join(self._catalog, file)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self.connection.execute(f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)")
+        self._execute(f"COPY ({query}) TO {text(path)} (FORMAT parquet, COMPRESSION zstd)")
 
     def _lines(self, file: str, members: dict[str, str]) -> str:
         """Return the SQL that reads the lines of *file*, with *members* and their types."""

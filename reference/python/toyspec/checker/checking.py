@@ -17,8 +17,8 @@ from toyspec.engine import native
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
-from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
-from toyspec.format.run_files import rank_of
+from toyspec.format.profiles import SEAL_FILE
+from toyspec.format.run_files import ranks_beside
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.rules import ORDER
@@ -28,7 +28,8 @@ from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.reading.stream_files import Source, may_be_there, parts_file
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog, Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Stream
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -245,15 +246,9 @@ def summarize(files: Iterable[FileReport]) -> Summary:
 def _with_ranks(found: Found) -> Iterator[Found]:
     """Yield *found*, and after the stream of a run in a directory that was named those of its other ranks."""
     yield found
-    if not isinstance(found, Stream) or found.root is None or os.path.basename(found.path) != EVENTS_FILE:
+    if not isinstance(found, Stream) or found.root is None:
         return
-    directory = os.path.dirname(found.path)
-    try:
-        ranks = sorted((rank, name) for name in os.listdir(directory) if (rank := rank_of(name)))
-    except OSError:
-        return
-    for _, name in ranks:
-        path = os.path.join(directory, name)
+    for path in ranks_beside(found.path).values():
         if os.path.isfile(path):
             yield Stream(path, os.path.getsize(path), found.root)
 

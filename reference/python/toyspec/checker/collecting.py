@@ -13,10 +13,15 @@ from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toyspec.checker.options import CheckOptions
+    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.format.lines import Line
     from toyspec.read_reports import Fragment
 
 _EXCERPT_BEFORE = 60
+_NO_ADVICE: Mapping[str, str] = {}
 
 
 class RecordFinding(msgspec.Struct, frozen=True):
@@ -64,6 +69,8 @@ class Collector:
         self._listed: dict[str, int] = {}
         self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
         self._has_error = False
+        self.has_carriage_return = False
+        """Whether one was reported: later ones are white space."""
 
     @property
     def valid(self) -> bool:
@@ -125,6 +132,23 @@ class Collector:
         self._tallies.clear()
         self._has_error = False
 
+    def add_validation(self, line: Line, validated: ValidatedLine, advice: Mapping[str, str] = _NO_ADVICE) -> None:
+        """Add what is wrong with the bytes of *line*; *advice* replaces the help of some rules."""
+        for finding in validated.findings:
+            place = Location(line.number, line.offset, finding.offset, line.data or line.head)
+            self.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice.get(finding.rule))
+        for rule, count in validated.unlisted.items():
+            self.count(rule, count)
+        if validated.has_carriage_return:
+            self.add_carriage_return(line)
+
+    def add_carriage_return(self, line: Line) -> None:
+        """Add that *line* has a carriage return, which is reported once for a stream."""
+        if not self.has_carriage_return:
+            self.has_carriage_return = True
+            place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
+            self.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
+
     def add_fragment(self, fragment: Fragment) -> None:
         """List the finding about the bytes after the last LF."""
         place = Location(fragment.number, fragment.offset)
@@ -145,13 +169,13 @@ class Collector:
             self.add(rule, place(), message(1), pointer=pointer)
             self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
 
-    def tally_again(self, rule: str, key: str | bytes, times: int) -> None:
-        """Count *times* more findings of a *key* that was tallied before."""
+    def tally_again(self, rule: str, key: str | bytes) -> None:
+        """Count one more finding of a *key* that was tallied before."""
         known = self._tallies.get((rule, key))
         if known is not None:
-            known.count += times
-        elif times:
-            self.count(rule, times)
+            known.count += 1
+        else:
+            self.count(rule, 1)
 
     def settle(self) -> None:
         """Write the final counts into the messages of tallied findings."""

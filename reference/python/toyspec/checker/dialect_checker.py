@@ -59,7 +59,7 @@ class DialectChecker:
         self._time: float | None = None
         self._has_metric = False
         self._gaps = 0
-        self._has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
+        self._collector.has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
         self._taken = 0
         self.fact: str | None = None
         """None: the format is known."""
@@ -87,7 +87,7 @@ class DialectChecker:
         keys = block.table.keys * len(block.table.lines)
         if self._is_json and may_repeat_keys(text, keys):
             return False
-        if b"\r" in text and not self._has_carriage_return:
+        if b"\r" in text and not self._collector.has_carriage_return:
             return False
         if not (self._are_times_plain(said.times) and self._are_steps_plain(said) and self._numbers.takes(block)):
             return False
@@ -174,8 +174,8 @@ class DialectChecker:
             verdict = self._feed.validate(line)
             self._report(line, verdict)
             value = verdict.value
-        elif not self._has_carriage_return and b"\r" in (line.data or b""):
-            self._report_carriage_return(line)
+        elif b"\r" in (line.data or b""):
+            self._collector.add_carriage_return(line)
         if value is not None:
             row = self._feed.row(line, value)
             self._observe(row)
@@ -186,24 +186,11 @@ class DialectChecker:
                 self._observe_names(row)
 
     def _report(self, line: Line, verdict: ValidatedLine) -> None:
-        data = line.data or b""
-        for finding in verdict.findings:
-            place = Location(line.number, line.offset, finding.offset, data or line.head)
-            advice = _HELPS.get(finding.rule)
-            self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice)
-        for rule, count in verdict.unlisted.items():
-            self._collector.count(rule, count)
-        if verdict.has_carriage_return and not self._has_carriage_return:
-            self._report_carriage_return(line)
+        self._collector.add_validation(line, verdict, _HELPS)
         if verdict.status == "unreadable":
             self._gaps += 1
             # What was lost may have been the reason why the step goes back.
             self._steps.clear()
-
-    def _report_carriage_return(self, line: Line) -> None:
-        self._has_carriage_return = True
-        place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
-        self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
 
     def _observe_time(self, row: Row) -> None:
         """Report a time that is earlier than the one before."""

@@ -9,7 +9,7 @@ from toyspec.engine import native
 from toyspec.format.profiles import detect_profile
 from toyspec.places.addresses import is_address
 from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.runs.discovery import STANDARD_INPUT
+from toyspec.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toyspec.findings import Excerpt, FileReport, Finding
-from toyspec.runs.discovery import STANDARD_INPUT
+from toyspec.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from toyspec.checker.native_checker import native_options, report_of
 from toyspec.findings import FileReport, PathError, Skipped
-from toyspec.runs.discovery import Stream
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from toyspec.checker.engines import Walk
     from toyspec.checker.options import CheckOptions
-    from toyspec.runs.discovery import Found
+    from toyspec.runs.walking import Found
 
     Verdict = FileReport | PathError | Skipped
     Check = Callable[[Found, Callable[[int], None] | None], Verdict]

@@ -11,7 +11,7 @@ from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.findings import FileReport, PathError, Skipped
-from toyspec.runs.discovery import STANDARD_INPUT, Found, Stream
+from toyspec.runs.walking import STANDARD_INPUT, Found, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

@@ -11,7 +11,7 @@ from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.format.run_files import rank_of
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.places.addresses import is_address
-from toyspec.runs.discovery import STANDARD_INPUT
+from toyspec.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

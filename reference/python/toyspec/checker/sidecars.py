@@ -17,7 +17,7 @@ from toyspec.format.line_validation import spans, validate
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated import messages, rules
 from toyspec.places.addresses import is_address, path_in
-from toyspec.runs.discovery import SIDECARS
+from toyspec.runs.walking import SIDECARS
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

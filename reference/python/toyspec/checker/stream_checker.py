@@ -90,7 +90,6 @@ class StreamChecker:
         self._records = 0
         self._gaps = 0
         self._first_gap = Location(1, 0)
-        self._has_carriage_return = False
         self._last = Location(1, 0)
         self._last_kind: str | None = None
         self._proof: BlockProof | None = None
@@ -217,7 +216,7 @@ class StreamChecker:
     def _feed_block(self, data: bytes) -> None:
         """Prove the lines at once where that is possible, else check each."""
         # The first carriage return must be reported; later ones are white space.
-        unsure = not self._has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
+        unsure = not self._collector.has_carriage_return and (b"\r" in data or self._splitter.holds(b"\r"))
         number, offset = self._splitter.position
         lines = None if unsure else self._splitter.cut_together(data)
         if lines is None:
@@ -335,19 +334,10 @@ class StreamChecker:
             place.data = data.rstrip(b"\n")
             self._checker.report_whole_floats(proven.whole_floats, place)
         for key in proven.unknown:
-            self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{proven.kind} {key}"), 1)
+            self._collector.tally_again(rules.UNKNOWN_KEY, identity(f"{proven.kind} {key}"))
 
     def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
-        data = line.data or b""
-        for finding in validated.findings:
-            place = Location(line.number, line.offset, finding.offset, data or line.head)
-            self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer)
-        for rule, count in validated.unlisted.items():
-            self._collector.count(rule, count)
-        if validated.has_carriage_return and not self._has_carriage_return:
-            self._has_carriage_return = True
-            place = Location(line.number, line.offset, data.find(b"\r"))
-            self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
+        self._collector.add_validation(line, validated)
         if validated.status == "unreadable":
             if not self._gaps:
                 self._first_gap = Location(line.number, line.offset)

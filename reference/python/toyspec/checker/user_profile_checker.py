@@ -33,7 +33,6 @@ class OwnChecker:
         self._records_checker = RecordChecker(cast("Profile", self._profile), self._collector)
         self._records = 0
         self._gaps = 0
-        self._has_carriage_return = False
         self._last = Location(1, 0)
         self._last_kind: str | None = None
         self._taken = 0
@@ -97,16 +96,7 @@ class OwnChecker:
     def _check(self, line: Line) -> None:
         verdict = validate_line(line, max_line_bytes=self._options.max_line_bytes)
         start = len(self._collector.findings)
-        data = line.data or b""
-        for finding in verdict.findings:
-            place = Location(line.number, line.offset, finding.offset, data or line.head)
-            self._collector.add(finding.rule, place, finding.message, pointer=finding.pointer)
-        for rule, count in verdict.unlisted.items():
-            self._collector.count(rule, count)
-        if verdict.has_carriage_return and not self._has_carriage_return:
-            self._has_carriage_return = True
-            place = Location(line.number, line.offset, data.find(b"\r"))
-            self._collector.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
+        self._collector.add_validation(line, verdict)
         if verdict.status == "unreadable":
             self._gaps += 1
             self._rules.gap()

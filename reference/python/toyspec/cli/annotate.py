@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.reading.annotations import Annotations
-    from toyspec.runs.discovery import Found, Stream
+    from toyspec.runs.walking import Found, Stream
 
 Outcome = Literal["annotated", "refused", "failed"]
 
@@ -125,8 +125,9 @@ def _runs(paths: list[str]) -> Iterator[Found]:
     """Yield the runs at and below *paths*, each once; ranks of a run are that run."""
     # Imported here: the help needs none of it.
     from toyspec.reading.log_detection import DialectChoice, usual_names
-    from toyspec.runs.discovery import Stream, find_streams
+    from toyspec.runs.discovery import find_streams
     from toyspec.runs.listing import one_of_each_run
+    from toyspec.runs.walking import Stream
 
     names = usual_names(DialectChoice())
     found = [each for path in paths if not is_address(path) for each in find_streams(path, hints=names)]

@@ -36,6 +36,8 @@ COMMANDS: dict[str, str] = {
     "export": "write runs in the formats of other tools",
     "mirror": "send runs on to other trackers while they are written",
     "sync": "keep a bucket in step with a folder of runs",
+    "push": "send runs to a repository or bucket of Hugging Face",
+    "pull": "fetch runs from a repository or bucket of Hugging Face",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
     "evidence": "write what an auditor asks about a run, or verify it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -25,6 +26,7 @@ from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.members import differing, flat
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.rows import encodable
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from msgspec import UnsetType
+
     from toyspec.runs.summary import RunSummary
 
-# Members that differ in every run, or are the same in every run_start.
-_NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "started_at", "created_at", "schema_version"])
+# Members that differ in every run, or are the same in every run_start; a name is among the results.
+_NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "name", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
 _SHOWN_BEFORE = 4
@@ -45,21 +49,26 @@ _MOST_LISTED = 30
 _MOST_HIDDEN_NAMED = 8
 # More runs than these are rows.
 _MOST_COLUMNS = 4
-_TEXTS = frozenset(TITLES[name] for name in ("run", "state", "reason"))
+_TEXTS = frozenset(TITLES[name] for name in ("run", "name", "state", "reason", "error"))
 _HIDDEN_FIRST = (TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"])
 
 _DESCRIPTION = (
     "Compare runs: the settings that differ, the results, and a metric at the steps\n"
     "that all of them have. Up to four runs are columns, more of them, and those\n"
     "that do not fit the terminal, are rows.\n\n"
+    "With --metric, the results have the metric at the last step at which each run\n"
+    "has it, and that step. --at common compares all at the last step that they have\n"
+    "in common, --at STEP at that one.\n\n"
     "With --csv, every setting, result and step is a row with the columns part,\n"
     "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
-    "a spreadsheet would read as a formula."
+    "a spreadsheet would read as a formula. --json has the same, with each value as\n"
+    "it is in the log."
 )
 _EXAMPLES = (
     "examples:\n"
     "  toyspec compare runs/llama-001 runs/llama-002\n"
     "  toyspec compare sweep/\n"
+    "  toyspec compare --metric val/acc --at common runs/llama-*\n"
     "  toyspec compare --metric grad_norm --csv runs/llama-* > runs.csv"
 )
 
@@ -92,6 +101,13 @@ def configure(parser: Parser) -> None:
         "default: loss, else one that all runs have",
     )
     parser.add_argument(
+        "--at",
+        metavar="WHERE",
+        type=_place,
+        help="compare the metric at each run's last step (last, the default with --metric), at the last step that all "
+        "have (common), or at a step",
+    )
+    parser.add_argument(
         "--points",
         metavar="N",
         type=number_from(2),
@@ -104,7 +120,9 @@ def configure(parser: Parser) -> None:
         default="auto",
         help="what runs are; auto (the default) chooses by their number and the width of the terminal",
     )
-    parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    forms.add_argument("--json", action="store_true", help="print an object with the same")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -119,14 +137,18 @@ def run(options: Namespace) -> int:
         return exit_codes.USAGE
     series = [each.asked for each in runs]
     steps = common_steps(series)
+    results = [*_results(runs, metric), *_last(metric, options, series)]
     if options.csv:
-        _print_csv(runs, [*_settings(runs), *_results(runs, metric), *_points(metric, steps, series)])
+        _print_csv(runs, [*_settings(runs), *results, *_points(metric, steps, series)])
+        return exit_codes.OK
+    if options.json:
+        _print_json(runs, metric, steps)
         return exit_codes.OK
     differ = differing([dict(flat(each.start)) for each in runs])
     settings = [row for row in _settings(runs) if options.all or row.name in differ]
     points = list(_points(metric, spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
-    rows = [*_results(runs, metric), *settings, *points]
+    rows = [*results, *settings, *points]
     if _runs_are_rows(options.layout, runs, rows, terminal):
         _print_rows(runs, rows, terminal)
     else:
@@ -178,9 +200,13 @@ def _settings(runs: list[RunSummary]) -> Iterator[ComparedRow]:
 
 def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
     unset = msgspec.UNSET
+    if any(each.facts.name != each.facts.run for each in runs):
+        yield _fact("name", runs)
     yield ComparedRow("results", TITLES["state"], [each.facts.state_text for each in runs])
     if any(each.end for each in runs):
         yield _fact("reason", runs)
+    if any(each.facts["error"] is not None for each in runs):
+        yield _fact("error", runs)
     yield _fact("last_step", runs)
     if any(each.says_final_loss for each in runs):
         yield ComparedRow(
@@ -196,6 +222,32 @@ def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
         yield _fact("seconds", runs)
 
 
+def _last(metric: str, options: Namespace, series: list[Series]) -> Iterator[ComparedRow]:
+    """Yield *metric* at the step that was asked for, and say which that is; raise UsageError where none has it."""
+    at: int | Literal["last", "common"] | None = "last" if options.metric and options.at is None else options.at
+    if at is None:
+        return
+    name = shortened(metric, _NAME_CHARS)
+    if at == "last":
+        last = [each.steps[-1] if each.steps else None for each in series]
+        cells = [_value_at(each, step) for each, step in zip(series, last, strict=True)]
+        yield ComparedRow("results", f"last {name}", cells)
+        yield ComparedRow("results", "at step", [msgspec.UNSET if step is None else step for step in last])
+        return
+    common = common_steps(series)
+    if at == "common" and not common:
+        raise UsageError(f"the runs have no step in common with {name}; leave --at out: each is taken at its last step")
+    step = common[-1] if at == "common" else at
+    if not any(each.has(step) for each in series):
+        ends = [end for each in series if each.steps for end in (each.steps[0], each.steps[-1])]
+        raise UsageError(f"no run has {name} at step {step}; steps with it are from {min(ends)} to {max(ends)}")
+    yield ComparedRow("results", f"{name} at step {step}", [_value_at(each, step) for each in series])
+
+
+def _value_at(series: Series, step: int | None) -> float | UnsetType | None:
+    return series.value(step) if step is not None and series.has(step) else msgspec.UNSET
+
+
 def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
     """Return the row of a column that every run has."""
     cells = [msgspec.UNSET if (value := each.facts[name]) is None else value for each in runs]
@@ -205,6 +257,17 @@ def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
 def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
     for step in steps:
         yield ComparedRow(metric, step, [each.value(step) for each in series])
+
+
+def _place(text: str) -> int | Literal["last", "common"]:
+    """Return where ``--at`` says; raise ArgumentTypeError."""
+    if text == "last":
+        return "last"
+    if text == "common":
+        return "common"
+    if not text.isascii() or not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} must be last, common or a step, an integer ≥ 0")
+    return int(text)
 
 
 def _names(runs: list[RunSummary]) -> list[str]:
@@ -296,6 +359,38 @@ def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
     sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
     for row in rows:
         sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
+
+
+def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
+    """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
+    from toyspec.cli.formats.inert_json import inert_json
+
+    settings = [{"name": row.name, **_cells_of(row)} for row in _settings(runs)]
+    found = {
+        "metric": metric,
+        "runs": [{"path": encodable(each.directory), **_facts_of(each, metric)} for each in runs],
+        "settings": settings,
+        "points": [{"step": row.name, **_cells_of(row)} for row in _points(metric, steps, [run.asked for run in runs])],
+    }
+    sys.stdout.write(inert_json(found) + "\n")
+
+
+def _cells_of(row: ComparedRow) -> dict[str, Any]:
+    """Return the values of *row*, one for each run, and which runs have one: null is a value too."""
+    is_set = [cell is not msgspec.UNSET for cell in row.cells]
+    values = [cell if known else None for cell, known in zip(row.cells, is_set, strict=True)]
+    return {"values": values} if all(is_set) else {"values": values, "is_set": is_set}
+
+
+def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
+    names = ("run", "run_id", "state", "ended", "reason", "first_step", "last_step", "progress", "remaining", "seconds")
+    best = run.best(metric)
+    return {
+        **{name: encodable(value) if isinstance(value := run.facts[name], str) else value for name in names},
+        "final_loss": run.final_loss,
+        "lowest_loss": None if run.loss is None or run.loss.lowest is None else run.loss.lowest[1],
+        "best": None if best is None else {"step": best[0], "value": best[1]},
+    }
 
 
 def _csv_cell(cell: Any) -> Cell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -12,11 +11,12 @@ import msgspec
 from toyspec.cli.health_options import alert_line
 from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import ranks_beside
 from toyspec.health.actions import AlertDispatcher, message_of
 from toyspec.health.live import WatchedRun
 from toyspec.health.rules import StallRule
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,13 +142,8 @@ class GuardedRuns:
             self._add_ranks(path)
 
     def _add_ranks(self, path: str) -> None:
-        directory = os.path.dirname(path)
-        try:
-            names = [name for name in os.listdir(directory or ".") if rank_of(name)]
-        except OSError:
-            return
-        for name in names:
-            self._runs[path].add(os.path.join(directory, name))
+        for stream in ranks_beside(path).values():
+            self._runs[path].add(stream)
 
     def _hand_on(self, path: str, run: WatchedRun, alert: HealthAlert) -> None:
         self._attempt.append(alert)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from argparse import ArgumentTypeError
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.run_arguments import run_filter
 from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
@@ -65,8 +65,9 @@ _DESCRIPTION = (
     "perplexity. Metrics need whole streams.\n"
     "\n"
     "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
-    "~ (contains), numbers with units (2h, 5mb, 70%), and, or, not, parentheses. A\n"
-    "word alone is searched in name, path, group, tags, state and profile.\n"
+    "~ (contains), =~ (regular expression), numbers with units (2h, 5mb, 70%),\n"
+    "and, or, not, parentheses. A word alone is searched in name, path, group, tags,\n"
+    "state and profile.\n"
     "\n"
     "A run that `toyspec annotate` has given a name is listed with it, and a starred\n"
     "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
@@ -125,7 +126,7 @@ def _add_columns(parser: Parser) -> None:
     parser.add_argument(
         "--where",
         metavar="FILTER",
-        type=_filter,
+        type=run_filter,
         action="append",
         default=[],
         help="list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
@@ -316,13 +317,6 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _filter(text: str) -> Expression:
-    try:
-        return expression(text)
-    except ExpressionError as error:
-        raise ArgumentTypeError(f"{text!r}: {error}") from None
-
-
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
     from toyspec.runs.listing import list_runs
 
@@ -380,8 +374,10 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "first_step": run.first_step,
         "last_step": run.last_step,
         "final_loss": run.final_loss,
+        "progress": run.facts.progress,
+        "remaining": run.facts.remaining,
         "seconds": run.seconds,
         "started_at": run.started_at,
         "model": run.start.get("model"),
-        "config": run.start.get("config"),
+        "config": run.settled_start.get("config"),
     }

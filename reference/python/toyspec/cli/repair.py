@@ -14,12 +14,14 @@ from toyspec.cli.stream_changes import outcome_of, tally
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable_bytes, shortened
 from toyspec.generated import messages
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from toyspec.runs.walking import Stream
 
 Change = Literal["sound", "repaired", "torn"]
 Outcome = Change | Literal["refused", "failed"]

@@ -14,7 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.expressions import Expression
+    from toyspec.runs.walking import Stream
+
+
+def run_filter(text: str) -> Expression:
+    """Return the filter in *text*; raise ArgumentTypeError."""
+    # Imported here: most commands take none.
+    from argparse import ArgumentTypeError
+
+    from toyspec.errors import ExpressionError
+    from toyspec.runs.expressions import expression
+
+    try:
+        return expression(text)
+    except ExpressionError as error:
+        raise ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 class NamedRun(NamedTuple):

@@ -16,13 +16,14 @@ from toyspec.cli.terminal import Terminal
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.generated import messages
-from toyspec.runs.discovery import NoStream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import NoStream
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from toyspec.runs.discovery import Found, Stream
+    from toyspec.runs.walking import Found, Stream
 
 Existing = Literal["refuse", "keep"]
 Outcome = Literal["sealed", "intact", "refused", "failed"]

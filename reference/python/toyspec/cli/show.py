@@ -22,16 +22,17 @@ from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.run_files import has_other_ranks
+from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
-from toyspec.runs.discovery import STANDARD_INPUT, logs_in
+from toyspec.runs.discovery import logs_in
 from toyspec.runs.members import flat
 from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -243,7 +244,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
 
 def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield which ranks of a run with several have a log, which stopped first, and which is slowest."""
-    if is_address(run.path) or not has_other_ranks(run.path):
+    if not ranks_beside(run.path):
         return
     from toyspec.cli.ranks import rank_facts
     from toyspec.runs.ranks import ranks_of

@@ -11,13 +11,13 @@ from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.runs.discovery import NoStream, NotALog
+from toyspec.runs.walking import NoStream, NotALog
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from toyspec.runs.discovery import Found, Stream
+    from toyspec.runs.walking import Found, Stream
 
 Done = TypeVar("Done", bound=str)
 

@@ -8,20 +8,17 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.cli.sync_reports import SyncShower
+from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
-from toyspec.runs.passed_over import WORTH_SAYING
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.sync.results import RunResult, SyncReport
+    from toyspec.sync.results import RunResult
     from toyspec.sync.syncing import Syncing
 
 _DESCRIPTION = """\
@@ -131,7 +128,7 @@ def _once(syncing: Syncing, options: Namespace) -> int:
         progress.erase()
     if not report.runs:
         raise UsageError(f"{options.runs}: no run in the directory or below")
-    shower = _Shower(options)
+    shower = SyncShower("toyspec sync", options)
     shower.take(report)
     shower.finish()
     return shower.status
@@ -148,7 +145,7 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
         over.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    shower = _Shower(options)
+    shower = SyncShower("toyspec sync", options)
     terminal = Terminal(sys.stderr)
     if terminal.interactive:
         where = f"{shown(options.runs)} → {printable(syncing.address)}"
@@ -160,70 +157,3 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
             signal.signal(number, handler)
     shower.finish()
     return shower.status
-
-
-class _Shower:
-    """Shows passes: what a person has to know once, and a summary at the end."""
-
-    def __init__(self, options: Namespace) -> None:
-        self._options = options
-        self._terminal = Terminal()
-        self._said: set[tuple[str, str]] = set()
-        self._sent: dict[str, int] = {}
-        self._report: SyncReport | None = None
-
-    @property
-    def status(self) -> int:
-        """The exit code of the last pass."""
-        from toyspec.sync.results import LEFT
-
-        left = self._report is not None and self._report.count(*LEFT)
-        return exit_codes.FINDINGS if left else exit_codes.OK
-
-    def take(self, report: SyncReport) -> None:
-        """Show what is new in the report of a pass."""
-        self._report = report
-        if report.passed_over >= WORTH_SAYING:
-            fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
-            self._say(report.address, f"{fact} {report.example.removeprefix(report.address).lstrip('/')}")
-        for run in report.runs:
-            if run.files:
-                self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
-            self._show(run)
-        if self._options.json and (not self._options.watch or any(run.files or run.facts for run in report.runs)):
-            self._terminal.line(msgspec.json.encode(report).decode())
-        sys.stdout.flush()
-
-    def _show(self, run: RunResult) -> None:
-        if self._options.verbose and run.files and not self._options.json:
-            fragment = f", without a fragment of {run.fragment} bytes" if run.fragment else ""
-            files = "1 file" if run.files == 1 else f"{run.files} files"
-            self._terminal.line(f"{shown(run.run)}: {files}, {size(run.sent)}{fragment}")
-        for fact in run.facts:
-            if (run.run, fact) not in self._said:
-                self._said.add((run.run, fact))
-                # What has passed may come again.
-                self._say(run.address, fact)
-
-    @staticmethod
-    def _say(address: str, fact: str) -> None:
-        sys.stderr.write(f"{without_ci_commands(f'toyspec sync: {printable(address)}: {printable(fact)}')}\n")
-
-    def finish(self) -> None:
-        """Show the summary."""
-        report = self._report
-        if report is None or self._options.json:
-            return
-        total = len(report.runs)
-        live = sum(run.is_live for run in report.runs)
-        counts = {
-            "would be sent" if report.is_rehearsal else "sent": len(self._sent),
-            "live": live,
-            "longer there": report.count("ahead"),
-            "of another run there": report.count("conflict"),
-            "failed": report.count("failed"),
-        }
-        words = [f"{count} {word}" for word, count in counts.items() if count]
-        words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
-        runs = "1 run" if total == 1 else f"{total} runs"
-        self._terminal.line(f"{runs} → {printable(report.address)}: {', '.join(words)}")

@@ -17,7 +17,7 @@ from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import parts_file, stream_size, unpacked_head
-from toyspec.runs.discovery import is_older_checkpoint
+from toyspec.runs.walking import is_older_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -111,7 +111,7 @@ class ExportedRun:
         """
         with read(self.stream, mode="salvage") as reading:
             for record, is_latest in self._with_verdict(self.watched(reading, ledger)):
-                for item in _items_of(record, self._attempts.phase_of(record)):
+                for item in _items_of(record, self._attempts):
                     ledger.items += 1
                     if not is_latest and attempts == "latest":
                         ledger.drop(SUPERSEDED, item.place, item.value)
@@ -157,7 +157,7 @@ def by_record(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield group
 
 
-def _items_of(record: Record, phase: str) -> Iterator[Item]:
+def _items_of(record: Record, attempts: Attempts) -> Iterator[Item]:
     value = record.value
     at = (float(record.time or 0.0), None if record.step is None else int(record.step))
     place = f"line {record.line}"
@@ -167,7 +167,7 @@ def _items_of(record: Record, phase: str) -> Iterator[Item]:
         for name in value.keys() - _ENDING:
             yield Item("end", name, value[name], value, *at, f"{place}: {name}")
     elif record.kind in _MEASURED:
-        for name, item in measures_of(record, phase):
+        for name, item in measures_of(record, attempts):
             yield Item("measure", name, item, value, *at, _place(place, name, at[1]))
         for name, item in _others_in(record):
             yield Item("record", name, item, value, *at, _place(place, name, at[1]))
@@ -184,8 +184,11 @@ def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str
     config = value.get("config")
     for name, setting in _flat(config) if isinstance(config, dict) else ():
         yield Item("setting", name, setting, value, *at, f"{place}: config/{name}")
-    for name in [key for key in value if key not in _FRAMING and key != "config"]:
-        yield Item("fact", name, value[name], value, *at, f"{place}: {name}")
+    for name, fact in value.items():
+        # The names of values do not say the run's own phase, so that one other than train is a fact.
+        is_framing = name in _FRAMING and (name != "phase" or fact == "train")
+        if name != "config" and not is_framing:
+            yield Item("fact", name, fact, value, *at, f"{place}: {name}")
 
 
 def text_of(item: Item) -> str | None:
@@ -205,13 +208,11 @@ def bins_of(record: Mapping[str, Any]) -> tuple[list[float], list[float]] | None
     return (edges, counts) if is_whole and counts else None
 
 
-def measures_of(record: Record, phase: str) -> Iterator[tuple[str, float | None]]:
-    """Yield each number of a *record* of *phase* by its full name; None for null, NaN where the record names it."""
+def measures_of(record: Record, attempts: Attempts) -> Iterator[tuple[str, float | None]]:
+    """Yield each number of a *record* by the name that it has in the run, None for null; see ``Attempts``."""
     if record.kind not in _MEASURED:
         return
-    prefix = "" if phase == "train" else f"{phase}/"
-    for name, item in record.values.items():
-        yield name if prefix and name.startswith(prefix) else prefix + name, item
+    yield from attempts.named_values(record).items()
     if record.epoch is not None and record.kind == "scalars":
         yield "epoch", record.epoch
 

@@ -15,7 +15,8 @@ from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport
 from toyspec.findings import PathError
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 from toyspec.watching import Total
 
 if TYPE_CHECKING:

@@ -21,19 +21,21 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
     Cause,
 )
-from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.measures import as_measure
 from toyspec.convert.native_profiles import facts, records, streams
 from toyspec.convert.sources import head_of
 from toyspec.convert.timeline import Timeline, is_wall
 from toyspec.errors import SourceError
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.format.record_mapping import cut_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
+    from toyspec.reading.records import Record
 
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
@@ -76,7 +78,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
     manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
     scratch = type(ledger)(FORMAT.import_causes, max_examples=0)
-    first = next((record.get("wall_time") for record in records(stream, "kaun/v1", scratch)), None)
+    first = next((record.time for record in records(stream, "kaun/v1", scratch)), None)
     walls = [wall for wall in (manifest.get("created_at"), first) if is_wall(wall) and wall]
     timeline = Timeline(ledger, min(walls) if walls else None)
     start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
@@ -86,9 +88,9 @@ def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
         if isinstance(manifest.get(theirs), kind):
             start[ours] = manifest[theirs]
     yield start
-    goals: dict[str, bool] = {}
+    goals: dict[str, str] = {}
     for record in records(stream, "kaun/v1", ledger):
-        yield from _record(record.value, f"line {record.line}", timeline, goals, ledger)
+        yield from _record(record, timeline, goals, ledger)
 
 
 def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
@@ -115,30 +117,29 @@ def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
     return value
 
 
-def _record(
-    value: dict[str, Any], place: str, timeline: Timeline, goals: dict[str, bool], ledger: Ledger
-) -> Iterator[dict[str, Any]]:
+def _record(record: Record, timeline: Timeline, goals: dict[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
     ledger.items += 1
-    tag, number, step = value.get("tag"), value.get("value"), value.get("step")
-    if value.get("type") != "scalar" or not isinstance(tag, str) or not (number is None or is_number(number)):
-        ledger.drop(NO_PLACE, place, value)
+    place = f"line {record.line}"
+    if record.kind != "scalar" or not record.values:
+        ledger.drop(NO_PLACE, place, record.value)
         return
-    wall = value.get("wall_time")
-    record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall if is_number(wall) else None, place)}
-    minimize = value.get("minimize")
-    if isinstance(minimize, bool) and goals.get(tag) is not minimize:
-        goals[tag] = minimize
-        yield {"kind": "define", "t": record["t"], "name": tag, "goal": "min" if minimize else "max"}
-    if type(step) is int and step >= 0:
-        record["step"] = step
+    made: dict[str, Any] = {"kind": "scalars", "t": timeline.t(record.time, place)}
+    for tag, goal in record.goal.items():
+        if goals.get(tag) != goal:
+            goals[tag] = goal
+            yield {"kind": "define", "t": made["t"], "name": tag, "goal": goal}
+    if record.step is not None:
+        made["step"] = record.step
     else:
-        ledger.changed(STEP_UNUSABLE, place, step)
-    epoch = value.get("epoch")
-    if isinstance(epoch, int) and epoch >= 0:
-        record["epoch"] = epoch
-    record["values"] = {tag: None if number is None else as_measure(number, f"{place}: {tag}", ledger)}
+        ledger.changed(STEP_UNUSABLE, place, record.get("step"))
+    if record.epoch is not None and (epoch := cut_count(record.epoch)) is not None:
+        made["epoch"] = epoch
+    made["values"] = {
+        tag: None if value is None else as_measure(value, f"{place}: {tag}", ledger)
+        for tag, value in record.values.items()
+    }
     ledger.done()
-    yield record
+    yield made
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
@@ -158,7 +159,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
 
 
 def _lines(run: ExportedRun, ledger: Ledger) -> Iterator[bytes]:
-    goals: dict[str, bool] = {}
+    goals: dict[str, str] = {}
     for item in run.items(ledger):
         if item.kind == "definition" and item.value.get("goal") in ("min", "max"):
             goals[str(item.value.get("name"))] = item.value["goal"] == "min"

@@ -92,15 +92,11 @@ def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
         members = {key: item for key, item in value.items() if key not in _FRAMING}
         members |= extra if isinstance(extra, dict) else {}
         ledger.items += len(members)
-        wall, step = value.get("wall_time_ms"), value.get("step")
-        made: dict[str, Any] = {
-            "kind": "scalars",
-            "t": timeline.t(wall / 1000 if wall is not None and is_number(wall) else None, place),
-        }
-        if type(step) is int and step >= 0:
-            made["step"] = step
+        made: dict[str, Any] = {"kind": "scalars", "t": timeline.t(record.time, place)}
+        if record.step is not None:
+            made["step"] = record.step
         elif members:
-            ledger.changed(STEP_UNUSABLE, place, step)
+            ledger.changed(STEP_UNUSABLE, place, value.get("step"))
         values: dict[str, float | None] = {}
         for name, item in members.items():
             if item is not None and not is_number(item):

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.convert.alerts import level_word
 from toyspec.convert.exported_runs import bins_of, by_record, text_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
 from toyspec.convert.shown_tables import rows_of
-from toyspec.convert.trackio_media import HISTOGRAM, LEVELS, TABLE, TRACE, TYPES
+from toyspec.convert.trackio_media import HISTOGRAM, TABLE, TRACE, TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,8 +153,7 @@ class _Shown:
         self._count(item, {"rule", "level", "text"})
         alerts["titles"].append(str(value.get("rule")))
         alerts["texts"].append(str(value.get("text")))
-        levels = {ours: theirs for theirs, ours in LEVELS.items()}
-        alerts["levels"].append(levels.get(str(value.get("level")), "info"))
+        alerts["levels"].append(level_word(value.get("level")))
         alerts["steps"].append(item.step)
         alerts["timestamps"].append(row_time(self._run.wall(item.t)))
         self._ledger.done()

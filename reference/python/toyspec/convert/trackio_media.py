@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.convert.alerts import alert_event
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingMedia, file_below
 from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 TYPES = {"image": "trackio.image", "audio": "trackio.audio", "video": "trackio.video"}
 """The type of a file with media of each group."""
 TABLE, HISTOGRAM, MARKDOWN, TRACE = "trackio.table", "trackio.histogram", "trackio.markdown", "trackio.trace"
-LEVELS = {"info": "info", "warn": "warning", "error": "error"}
 
 
 class TrackioMedia:
@@ -112,8 +112,7 @@ def alert_of(row: list[Any], place: str, ledger: Ledger) -> dict[str, Any] | Non
     """Return the alert of a title, a text and a level."""
     del place, ledger
     title, said, level = row
-    text = str(said) if said else str(title)
-    return {"kind": "alert", "rule": str(title) or "alert", "level": LEVELS.get(str(level), "info"), "text": text}
+    return alert_event(str(title), str(said) if said else "", str(level))
 
 
 def reference_of(row: list[Any], place: str, ledger: Ledger) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
+from toyspec.convert.alerts import level_word
 from toyspec.convert.exported_runs import bins_of, text_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
@@ -29,7 +30,6 @@ NO_END = Cause("no-end", "changed", "the run has no end, which W&B has as exit c
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at the last one")
 REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
 
-_LEVELS = {"info": "INFO", "warning": "WARN", "error": "ERROR"}
 _ALERT = frozenset(["kind", "t", "phase", "rule", "level", "text"])
 _LONGEST_WAIT = 60.0
 _POLL = 0.05
@@ -138,7 +138,7 @@ class WandbExport:
 
     def _alert(self, made: Any, item: Item) -> None:
         value = item.value
-        level = _LEVELS.get(str(value.get("level")), "INFO")
+        level = level_word(value.get("level")).upper()
         made.alert(title=str(value.get("rule")), text=str(value.get("text")), level=level, wait_duration=0)
         left = value.keys() - _ALERT
         if left:

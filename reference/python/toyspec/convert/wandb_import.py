@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
+from toyspec.convert.alerts import alert_event
 from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE
 from toyspec.convert.measures import as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
-_LEVELS = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
 
 
 class WandbImport:
@@ -309,8 +309,7 @@ class WandbImport:
         title, said, level = (text(found.get(number)) for number in (1, 2, 3))
         self._ledger.items += 1
         self._ledger.done()
-        made = {"rule": title or "alert", "level": _LEVELS.get(level, "info"), "text": said or title}
-        yield {"kind": "alert", "t": self._timeline.last, **made}
+        yield {"t": self._timeline.last, **alert_event(title, said, level)}
 
     def _artifact(self, body: bytes) -> Iterator[dict[str, Any]]:
         """Yield a reference to what the run produced: its files lie in a folder of W&B's that the log names."""

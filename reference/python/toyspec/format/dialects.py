@@ -9,15 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 Rank = Literal["program", "shape", "guess"]
-FormType = Literal["lines", "prefixed", "document", "objects", "lists", "csv", "pattern"]
+FormType = Literal["lines", "prefixed", "document", "objects", "lists", "boxes", "csv", "pattern"]
 TimeUnit = Literal["unix", "unix-seconds", "unix-milliseconds", "run-seconds", "run-clock", "date-time", "any"]
 NonFinite = Literal["bare", "text", "null"]
 
 DOCUMENTS = frozenset(["document", "objects", "lists"])
 """The forms whose records are not lines."""
-
-STEP_NAMES = ("step", "time", "epoch", "phase")
-"""The parts of a record that a key can be named for."""
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -60,9 +57,9 @@ class Form(_Part, frozen=True, kw_only=True):
     def is_by_lines(self) -> bool:
         """True if each line is read without the lines before it, the header excepted.
 
-        False for documents, where a group is carried on to later lines, and where rows are numbered.
+        False for documents and boxes, where a group is carried on to later lines, and where rows are numbered.
         """
-        return self.type not in DOCUMENTS and not self.carry and not self.index
+        return self.type not in DOCUMENTS and self.type != "boxes" and not self.carry and not self.index
 
 
 class Marks(_Part, frozen=True, kw_only=True):

@@ -46,11 +46,15 @@ def other_ranks(directory: str) -> list[int]:
         return sorted(rank for entry in entries if (rank := rank_of(entry.name)) and entry.is_file())
 
 
-def has_other_ranks(stream: str) -> bool:
-    """Return whether other ranks have streams beside *stream*, that of rank 0; False for a stream of another name."""
-    if rank_of(os.path.basename(stream)) != 0:
-        return False
+def ranks_beside(stream: str) -> dict[int, str]:
+    """Return the paths of the streams of other ranks beside *stream*, that of rank 0, in the order of ranks.
+
+    It is empty for a stream of another name, and for a directory that cannot be listed, which an address is.
+    """
+    directory, name = os.path.split(stream)
+    if rank_of(name) != 0:
+        return {}
     try:
-        return bool(other_ranks(os.path.dirname(stream)))
+        return {rank: os.path.join(directory, rank_file(rank)) for rank in other_ranks(directory)}
     except OSError:
-        return False
+        return {}

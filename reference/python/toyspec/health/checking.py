@@ -7,12 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.json_numbers import number
-from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import ranks_beside
 from toyspec.health.alerts import HealthAlert
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.health.rules import LEVELS, rules_of
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
@@ -50,7 +49,7 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
 
     Raises as ``check_health`` does.
     """
-    streams = {0: path, **_ranks_beside(path)}
+    streams = {0: path, **ranks_beside(path)}
     is_several = len(streams) > 1
     record_health = RecordHealth(rules, several=is_several)
     for rank, record in _records(streams, choice):
@@ -103,17 +102,6 @@ def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | Non
         line=record.line,
         offset=record.offset,
     )
-
-
-def _ranks_beside(path: str) -> dict[int, str]:
-    directory, name = os.path.split(path)
-    if name != EVENTS_FILE or is_address(path):
-        return {}
-    try:
-        found = {rank: os.path.join(directory, each) for each in os.listdir(directory) if (rank := rank_of(each))}
-    except OSError:
-        return {}
-    return dict(sorted(found.items()))
 
 
 def _records(streams: Mapping[int, str], choice: DialectChoice) -> Iterator[tuple[int, Record]]:

@@ -208,12 +208,6 @@ class HealthEvaluator:
                 found.append(begun(rule, text, value=seconds, threshold=limit, **place))
         return found
 
-    def seconds_to_stall(self, *, rank: int = 0) -> float | None:
-        """Return after how many seconds without progress ``idle`` reports a stall; None if no rule asks for that."""
-        process = self._processes.get(rank)
-        limits = [rule.seconds if process is None else self._limit(rule, process) for rule in self._stalls]
-        return min(limits, default=None)
-
     def disk(self, *, free_bytes: float, log_bytes: float, time: float) -> list[HealthAlert]:
         """Take in how much room is left on the disk of the log, and the size of the log, at *time* in seconds."""
         samples = self._free
@@ -265,8 +259,11 @@ class HealthEvaluator:
         if time is None:
             process.last_step = step if step is not None else process.last_step
             return
-        if process.last_time is not None and (self._stalls or process.stalled):
-            self._end_pause(process, time - process.last_time, step, found)
+        if process.last_time is not None and self._stalls:
+            pause = time - process.last_time
+            # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
+            if pause > process.longest_pause or process.stalled:
+                self._end_pause(process, pause, step, found)
         process.last_time = time
         if step is None or (process.last_step is not None and step <= process.last_step):
             return

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from toyspec.errors import StreamRefusedError, ToyspecError
 from toyspec.format.canonical import members_of
@@ -180,13 +179,13 @@ class TrainingRun:
         *,
         step: int | None = None,
         epoch: float | None = None,
-        phase: Phase = UNSET,
+        phase: Phase = None,
     ) -> None:
         """Write *values* by name, at any step: numbers, booleans and texts; nested ones with ``/`` in their names."""
         self._start_expected(step)
         if values and self.writer is not None:
             self._note_step(step)
-            self.writer.log(values, step=step, epoch=_given(epoch), phase=phase)
+            self.writer.log(values, step=step, epoch=epoch, phase=phase)
 
     def log_step(self, step: int, values: Mapping[str, Any]) -> None:
         """Write one optimizer step; one that is not after the last is written as plain values."""
@@ -203,14 +202,14 @@ class TrainingRun:
         """Write the result of the evaluation *name*; ``loss`` and ``ppl`` have fields of their own."""
         self._start_expected(step)
         if self.writer is not None:
-            self.writer.eval(name, step=_given(step), **_members("eval", values))
+            self.writer.eval(name, step=step, **_members("eval", values))
 
     def define(self, name: str, *, goal: Literal["min", "max"] | None = None, step_name: str | None = None) -> None:
         """Write what the metric *name* means; before the start this waits for it."""
         if self._expected is not None:
             self._definitions.append((name, goal, step_name))
         elif self.writer is not None:
-            self.writer.define(name, goal=_given(goal), step_name=_given(step_name))
+            self.writer.define(name, goal=goal, step_name=step_name)
 
     def leave_out(self, name: str, why: str) -> None:
         """Count a value that is not written, and say in the log *why*; before the start this waits for it."""
@@ -223,7 +222,7 @@ class TrainingRun:
         """Write a remark for people."""
         self._start_expected(step)
         if self.writer is not None:
-            self.writer.note(text, step=_given(step))
+            self.writer.note(text, step=step)
 
     def end(
         self,
@@ -381,7 +380,3 @@ def _plain(value: Any) -> Any:
     except Exception:  # noqa: BLE001 - the writer leaves it out, and says why
         return value
     return float(found) if type(found) is bool else found
-
-
-def _given(value: Any) -> Any | UnsetType:
-    return UNSET if value is None else value

@@ -16,7 +16,7 @@ from toyspec.format.json_numbers import number
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
 from toyspec.mirrors.destination import mirrored
 from toyspec.mirrors.selection import Selection, point_id
-from toyspec.mirrors.services import destination
+from toyspec.mirrors.services import KEPT_IN_MEMORY, destination
 from toyspec.mirrors.settings import Selecting
 from toyspec.mirrors.state import MirrorProgress, Pass, StateFile, identity_of, state_path
 from toyspec.reading.attempts import Attempts
@@ -131,7 +131,7 @@ class _Mirroring:
         if self._is_mute:
             return
         was_spent = self._selection.is_spent
-        self._delivery.offer(self._selection.take(record, self._attempts.phase_of(record)))
+        self._delivery.offer(self._selection.take(record, self._attempts))
         if self._selection.is_spent and not was_spent:
             run_id = self._delivery.run.run_id
             say(f"{self._mirror.to}: the budget of run {run_id} is used up; only its last values are still sent")
@@ -148,10 +148,10 @@ class _Mirroring:
         identity = identity_of(record.raw)
         folder = os.path.basename(os.path.dirname(os.path.abspath(stream)))
         run = mirrored(record, identity, folder, self._mirror)
-        state = StateFile(
-            state_path(stream, self._mirror, identity),
-            MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into),
-        )
+        progress = MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into)
+        state = StateFile(state_path(stream, self._mirror, identity), progress)
+        if self._mirror.to in KEPT_IN_MEMORY:
+            state.progress = progress
         passes = _passes(state.progress, self._mirror.select)
         self._delivery = Delivery(run, self._destination, state, self._wait)
         sent: array[int] = array("Q")
@@ -172,7 +172,7 @@ class _Mirroring:
                 attempts.learn(record)
                 if record.line == 1:
                     selection.start(record.get("config"))
-                rows = selection.take(record, attempts.phase_of(record))
+                rows = selection.take(record, attempts)
                 rows = (rows + selection.finish() if record.kind == "run_end" else rows)[:left]
                 left -= len(rows)
                 assert self._delivery is not None

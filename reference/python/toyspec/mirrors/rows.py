@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.attempts import Attempts
     from toyspec.reading.records import Record
 
 
@@ -40,6 +41,15 @@ class Point(NamedTuple):
     t: float
 
 
+class SentAlert(NamedTuple):
+    """An alert of the log."""
+
+    rule: str
+    level: str
+    number: int
+    """Number of alerts of this rule and level until here."""
+
+
 class SentRow(NamedTuple):
     """The points of one record that are sent together, or a mark between points."""
 
@@ -54,6 +64,10 @@ class SentRow(NamedTuple):
     """The step after which training goes on again; None for other rows."""
     definition: dict[str, Any] | None = None
     """What a metric means, as in ``define``; None for other rows."""
+    settings: dict[str, Any] | None = None
+    """Settings that a resumption has changed; None for other rows."""
+    alert: SentAlert | None = None
+    """What an alert says; None for other rows."""
 
 
 def row_of(points: list[Point]) -> SentRow:
@@ -67,14 +81,16 @@ def mark_of(record: Record) -> SentRow | None:
     """Return the row of a record that says something about points; None for all others."""
     value, t = record.value, record.time
     if record.kind == "run_resume" and type(value.get("from_step")) is int:
-        return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
+        changed = value.get("config")
+        settings = changed if isinstance(changed, dict) and changed else None
+        return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"], settings=settings)
     if record.kind == "define" and isinstance(value.get("name"), str) and value["name"]:
         return SentRow(record.line, None, float(t or 0.0), {}, definition=value)
     return None
 
 
-def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
-    """Yield every point of *record*, whose phase is *phase*, by the name that it is sent with."""
+def points_of(record: Record, attempts: Attempts, select: Selecting) -> Iterator[Point]:
+    """Yield every point of *record* of a run with *attempts*, by the name that it is sent with."""
     at = (None if record.step is None else int(record.step), float(record.time or 0.0))
     found: Iterable[tuple[str, Value]]
     if record.kind == "grad":
@@ -83,7 +99,7 @@ def points_of(record: Record, phase: str, select: Selecting) -> Iterator[Point]:
     elif record.kind == "step" and not _is_due(at[0], select.every):
         return
     else:
-        found = measures_of(record, phase)
+        found = measures_of(record, attempts)
     prefix = select.prefixes.get(record.kind or "")
     for index, (name, item) in enumerate(found):
         yield Point(record.line, index, _named(name, prefix, record), item, *at)
@@ -96,9 +112,7 @@ def _is_due(step: int | None, every: int) -> bool:
 def _named(name: str, prefix: str | None, record: Record) -> str:
     if prefix is None:
         return name
-    own = f"{record.value.get('name')}/" if record.kind == "eval" else ""
-    at = name.find(own) if own else -1
-    return prefix + (name[at + len(own) :] if at >= 0 else name)
+    return prefix + (name.removeprefix(f"{record.value.get('name')}/") if record.kind == "eval" else name)
 
 
 def _histogram(value: dict[str, Any]) -> SentHistogram | None:

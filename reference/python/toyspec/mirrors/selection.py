@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from toyspec.mirrors.rows import Point, SentRow, mark_of, points_of
+from toyspec.mirrors.rows import Point, SentAlert, SentRow, mark_of, points_of
 from toyspec.mirrors.windows import Window, rows_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from toyspec.mirrors.settings import Selecting
+    from toyspec.reading.attempts import Attempts
     from toyspec.reading.records import Record
 
 MOST_NAMES: Final = 10_000
@@ -37,6 +39,7 @@ class Selection:
         self._cuts = frozenset(cuts)
         self._sent = sent
         self._names: dict[str, bool] = {}
+        self._alerts: Counter[tuple[str, str]] = Counter()
         self._window: Window | None = None
         self._last: dict[str, Point] = {}
         self._points_left = select.points
@@ -56,13 +59,15 @@ class Selection:
             self.is_spent = self._bytes_left < 0
         return not self.is_spent
 
-    def take(self, record: Record, phase: str) -> list[SentRow]:
-        """Return the rows that are due with *record*, whose phase is *phase*."""
+    def take(self, record: Record, attempts: Attempts) -> list[SentRow]:
+        """Return the rows that are due with *record* of a run with *attempts*."""
         found: list[SentRow] = []
         mark = mark_of(record)
         if mark is not None:
             found = [*self._close(), mark]
-        points = [point for point in points_of(record, phase, self._select) if self._is_wanted(point)]
+        elif record.kind == "alert":
+            found = [self._alert(record)]
+        points = [point for point in points_of(record, attempts, self._select) if self._is_wanted(point)]
         if points:
             found += self._place(points)
         if record.line in self._cuts:
@@ -80,6 +85,14 @@ class Selection:
         if not self.is_spent or not held:
             return rows
         return rows + [row for row in rows_of(held.values()) if self._pay(row, reserve=0)]
+
+    def _alert(self, record: Record) -> SentRow:
+        rule, level = (str(record.value.get(key)) for key in ("rule", "level"))
+        # Memory is bounded, whatever the log names.
+        rule = rule if (rule, level) in self._alerts or len(self._alerts) < MOST_NAMES else "others"
+        self._alerts[rule, level] += 1
+        alert = SentAlert(rule, level, self._alerts[rule, level])
+        return SentRow(record.line, None, float(record.time or 0.0), {}, alert=alert)
 
     def _place(self, points: list[Point]) -> list[SentRow]:
         rate = self._select.points_per_minute

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 1 << 20
 # What file systems call the time or the tag of a content.
-_MARKS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_modified", "modified", "created")
+_MARKS = (
+    "ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime", "LastModified", "last_modified", "modified",
+    "created",
+)  # fmt: skip
 
 
 def open_file_system(scheme: str, host: str) -> FilePlace:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
+from toyspec.format.decoding import decode_events, decode_values, event_of
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.json_numbers import number
 from toyspec.format.known_formats import is_of_another_format
@@ -61,7 +61,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     kind: str | None
     """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
-    _event: Any = msgspec.UNSET
+    _event: Any = ...
     _values: Values | None = None
 
     @property
@@ -166,21 +166,15 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
         The formats of dates and the rules that relate records are not checked here; the checker does that.
         """
-        if self._event is msgspec.UNSET:
+        if self._event is ...:
             self._event = event_of(self.raw, self.value, self.kind, self.profile)
         return self._event
-
-    def valid(self, key: str) -> Any:
-        """Return the member *key* as its type; UNSET if it is absent, unknown, or invalid."""
-        if self.profile is None:
-            return msgspec.UNSET
-        return valid_member(self.value, key, self.kind, self.profile)
 
     def drop_value(self) -> None:
         """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
         self._value = None
         self._values = None
-        self._event = msgspec.UNSET
+        self._event = ...
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of *key*, or *default* if the record does not have it."""

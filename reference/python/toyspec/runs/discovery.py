@@ -5,26 +5,37 @@ from __future__ import annotations
 import os
 import re
 import stat
-from fnmatch import fnmatchcase
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from toyspec.engine import native
 from toyspec.findings import PathError
-from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
+from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.run_files import MEDIA_FOLDER
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
 from toyspec.reading.stream_files import parts_status
 from toyspec.reading.stream_names import STREAM_NAMES
+from toyspec.runs.walking import (
+    OF_A_BUNDLE,
+    SIDECARS,
+    STANDARD_INPUT,
+    Found,
+    Listed,
+    Listing,
+    NoStream,
+    NotALog,
+    Stream,
+    is_found_elsewhere,
+    is_hinted,
+    version_of,
+    walk,
+)
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-STANDARD_INPUT = "-"
 # Few enough for little memory, enough that a call costs nothing.
 _BATCH = 1024
 _EVERY = ("*",)
@@ -36,86 +47,6 @@ MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".o
 _PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
 ENVIRONMENT = "pyvenv.cfg"
 """The file by which a virtual environment of Python is known."""
-# Each checkpoint of Hugging Face's Trainer has the whole log until then.
-_CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
-_CHECKPOINTED = "trainer_state.json"
-SIDECARS = (MANIFEST_FILE, "flow.json")
-"""Names of the files beside a stream that belong to its run."""
-OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE, ANNOTATIONS_FILE])
-"""Names of all files of a run that are not streams."""
-
-
-class Stream(msgspec.Struct, frozen=True):
-    """A stream to check."""
-
-    path: str
-    size: int
-    """Size in bytes when it was found; 0 where it is not known."""
-    root: str | None = None
-    """The directory that was named and searched; None where the stream itself was named."""
-    is_hinted: bool = False
-    """True for a file with a usual name of another program's log, which its content has to confirm."""
-    identity: str = ""
-    """A text that changes with the stream and with the files of its run beside it; empty where it is not known."""
-    version: str = ""
-    """A text that changes with the stream alone; empty where it is not known."""
-    is_link: bool = False
-    """True for a symbolic link that was found below a root."""
-    is_sealed: bool | None = None
-    """Whether a seal is beside it; None where it is not known."""
-
-    @property
-    def may_be_annotated(self) -> bool:
-        """False where it is known that no annotations are beside the stream."""
-        return not self.identity or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
-
-    @property
-    def is_below(self) -> bool:
-        """True where neither the stream nor the directory that it is in was named."""
-        return self.root is not None and os.path.dirname(self.path) != self.root.rstrip(os.sep)
-
-
-class NoStream(msgspec.Struct, frozen=True):
-    """A directory that was named and has no stream in it or below."""
-
-    path: str
-    is_bundle: bool = False
-    """True where it has other files of a run."""
-    candidates: tuple[str, ...] = ()
-    """Some of the files in it that may be logs, though no dialect fits."""
-
-
-class NotALog(msgspec.Struct, frozen=True):
-    """A file in a directory that was searched, which has the name of text and is not a log that is recognized."""
-
-    path: str
-
-
-class Listed(NamedTuple):
-    """A file or a directory in a directory."""
-
-    name: str
-    path: str
-    size: int = 0
-    """Number of bytes of a file; 0 where it is not known."""
-    version: str = ""
-    """See Stream."""
-    beside: str = ""
-    """A text that changes with the files of the run beside a stream."""
-    is_link: bool = False
-    is_sealed: bool | None = None
-    """See Stream."""
-
-
-class Listing(NamedTuple):
-    """What a search for streams needs of a directory; both are sorted by name."""
-
-    files: list[Listed]
-    """Its streams; without one, the files that hints name."""
-    folders: list[Listed]
-
-
-Found = Stream | NoStream | NotALog | PathError
 
 
 def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
@@ -283,7 +214,7 @@ def _united(directory: str, files: list[Stream | PathError]) -> Iterator[Stream 
     if log is None or not isinstance(files[0], Stream):
         yield from files
         return
-    if not _is_found_elsewhere(directory, files[0].root):
+    if not is_found_elsewhere(directory, files[0].root):
         yield Stream(log.path, log.size, files[0].root, is_hinted=True, identity=log.version, version=log.version)
     parts = _parts_among(directory, names)
     yield from (file for file, name in zip(files, names, strict=True) if name not in parts)
@@ -312,57 +243,6 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
     )
 
 
-def walk(
-    root: str, hints: Sequence[str], listed: Callable[[str, Sequence[str]], Listing]
-) -> Iterator[Stream | PathError]:
-    """Yield the streams at or below *root*; *listed* returns what is in a directory, by hints, or raises OSError."""
-    pending = [(root, hints)]
-    while pending:
-        directory, hints = pending.pop()
-        try:
-            files, folders = listed(directory, hints)
-        except OSError as error:
-            yield PathError(directory, cause_of(error))
-            continue
-        for file in files:
-            if file.path == directory and _is_found_elsewhere(directory, root):
-                continue
-            yield Stream(
-                file.path,
-                file.size,
-                root,
-                is_hinted=file.name not in STREAM_NAMES,
-                identity=file.version + file.beside,
-                version=file.version,
-                is_link=file.is_link,
-                is_sealed=file.is_sealed,
-            )
-        older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
-        if older and not any(file.name == _CHECKPOINTED for file in files):
-            older.remove(max(older, key=_step_of))
-        pending += [(folder.path, () if folder.name in older else hints) for folder in reversed(folders)]
-
-
-def is_older_checkpoint(path: str) -> bool:
-    """Return whether a later ``trainer_state.json`` has everything that the one at *path* has."""
-    directory, name = os.path.split(os.path.abspath(path))
-    place, folder = os.path.split(directory)
-    if name != _CHECKPOINTED or not _CHECKPOINT.fullmatch(folder):
-        return False
-    others = [os.path.join(place, each) for each in os.listdir(place) if _CHECKPOINT.fullmatch(each)]
-    later = [each for each in others if _step_of(each) > _step_of(folder)]
-    return any(os.path.isfile(os.path.join(each, _CHECKPOINTED)) for each in (place, *later))
-
-
-def _step_of(checkpoint: str) -> int:
-    return int(checkpoint.rpartition("-")[2])
-
-
-def is_hinted(name: str, hints: Sequence[str]) -> bool:
-    """Return whether one of the patterns *hints* fits the file name *name*, which is not that of annotations."""
-    return name != ANNOTATIONS_FILE and any(fnmatchcase(name, pattern) for pattern in hints)
-
-
 def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
     """Return the log whose parts are the files *names* in *directory*; None if they are not of one."""
     # Imported here: few logs are in parts.
@@ -381,21 +261,9 @@ def _parts_among(directory: str, names: Sequence[str]) -> frozenset[str]:
     return parts_among(directory, names)
 
 
-def _is_found_elsewhere(directory: str, root: str | None) -> bool:
-    """Return whether the log in parts in *directory*, found in a search from *root*, is that of an older directory."""
-    from toyspec.reading.parts import is_first_of_run
-
-    return directory != root and not is_first_of_run(directory)
-
-
 def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool = False) -> Listed:
     try:
         status = entry.stat()
     except OSError:
         return Listed(entry.name, entry.path)
     return Listed(entry.name, entry.path, status.st_size, version_of(status), beside, entry.is_symlink(), is_sealed)
-
-
-def version_of(status: os.stat_result) -> str:
-    """Return the version of a stream whose file has *status*; see Stream."""
-    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"

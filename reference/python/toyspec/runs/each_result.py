@@ -12,7 +12,7 @@ from toyspec.places.addresses import is_address
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
 
 Result = TypeVar("Result")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.engine import native
+from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.runs import LOSS_NAMES
 from toyspec.places.addresses import is_address
 from toyspec.reading.attempts import Attempts
@@ -19,13 +21,13 @@ from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import Extent, RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.findings import Profile
     from toyspec.read_reports import Gap
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.discovery import Stream
     from toyspec.runs.listed_run import Found
+    from toyspec.runs.walking import Stream
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
@@ -39,6 +41,8 @@ _WHOLE_BYTES = 1 << 20
 _GROWTH = 8
 # The kinds of records that change the meaning of others.
 _SHAPING = frozenset(["run_start", "run_resume"])
+_RESUMPTION = b"run_resume"
+_PIECE_BYTES = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -46,8 +50,9 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
     A stream up to *checked_bytes* (by default 1 MiB) is read completely. Of a larger one, more of an end is read, up to
-    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Streams that
-    cannot be read from the end are passed to ``summarize_run``; raises as that does.
+    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Settings that a
+    resumption between them changed are searched for when settings are asked for, unless the stream is in an object
+    store. Streams that cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
     if is_address(path):
         return _summary_of(path, _remote_ends(path), dialect)
@@ -79,7 +84,26 @@ def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoic
         or (dialect is not None and ends.may_be_of(dialect))
     ):
         return summarize_run(path, dialect=dialect)
-    return ends.summary(ends.profile, size)
+    summary = ends.summary(ends.profile, size)
+    if not summary.extent.is_checked and ends.profile == "toy/v1" and not is_address(path):
+        summary.find_resumptions = partial(_resumptions, path)
+    return summary
+
+
+def _resumptions(path: str) -> Iterator[Record]:
+    """Yield the resumptions in the stream at *path*; none if it cannot be read any more."""
+    rest = b""
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        while piece := file.read(_PIECE_BYTES):
+            block = rest + piece
+            end = block.rfind(b"\n") + 1
+            rest = block[end:] if len(block) - end <= MAX_LINE_BYTES else b""
+            at = block.find(_RESUMPTION, 0, end)
+            while at >= 0:
+                after = block.find(b"\n", at) + 1
+                line = block[block.rfind(b"\n", 0, at) + 1 : after]
+                yield from (each for each in _records(RecordFeed(profile="toy/v1").feed(line)) if each.goes_on)
+                at = block.find(_RESUMPTION, after, end)
 
 
 class Ends:

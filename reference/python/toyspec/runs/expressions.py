@@ -14,6 +14,7 @@ import msgspec
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
+from toyspec.runs.patterns import PatternError, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 UNKNOWN = object()
 """The value of a field that a run does not have."""
 
-Sign = Literal["<", "<=", ">", ">=", "=", "!=", "~", "!~"]
+Sign = Literal["<", "<=", ">", ">=", "=", "!=", "~", "!~", "=~"]
 """How a field is compared; ``==`` is read as ``=``."""
 
 ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 """The signs that compare an order: of two numbers, or of two texts by their code points."""
 
-_TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
+_TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
 _KINDS = ("operator", "open", "close", "text", "text", "word")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
 _LEADING_ZERO = re.compile(r"(e[+-])0+(?=\d)")
@@ -42,7 +43,8 @@ _UNITS = {
 _FOREIGN = {
     "&&": "write and", "&": "write and", "||": "write or", "|": "write or", ",": "write and, or or",
     "is": "write =", "in": "compare with = once for each value, joined by or", "like": "write ~",
-    "contains": "write ~", "between": "write two comparisons, joined by and",
+    "contains": "write ~", "matches": "write =~", "regexp": "write =~",
+    "between": "write two comparisons, joined by and",
 }  # fmt: skip
 # Nested deeper, an expression is a mistake or an attack.
 _DEEPEST = 100
@@ -69,7 +71,7 @@ class Comparison(msgspec.Struct, frozen=True):
     field: str
     sign: Sign
     text: str
-    """What is given, as ``lowered`` text."""
+    """What is given, as ``lowered`` text; for ``=~`` the regular expression as it was written."""
     number: float | None
     """What is given as a number, with its unit; None where it is not one, or was quoted."""
     at: int
@@ -153,6 +155,8 @@ def _compares(node: Comparison, value: Any) -> bool:
         return isinstance(value, str) and ORDERS[sign](lowered(value), node.text)
     if sign in ("~", "!~"):
         return (value is not UNKNOWN and node.text in _text(value)) == (sign == "~")
+    if sign == "=~":
+        return value is not UNKNOWN and pattern(node.text).is_in(_text(value))
     return _equals(node, value) == (sign == "=")
 
 
@@ -270,7 +274,8 @@ class _Parser:
         ):
             units = "s, min, h, d, k, kb, mb, gb, tb, %"
             raise ExpressionError(f"{right.shown} has an unknown unit; use {units}, or quote text", right.at)
-        return Comparison(left.text, cast("Sign", "=" if sign == "==" else sign), lowered(right.text), number, left.at)
+        given = _read_pattern(right) if sign == "=~" else lowered(right.text)
+        return Comparison(left.text, cast("Sign", "=" if sign == "==" else sign), given, number, left.at)
 
     def _words(self, word: _Token) -> Words:
         """Return the search for *word*; refuse one that joins, and what another language compares by."""
@@ -281,6 +286,15 @@ class _Parser:
         if advice and before in ("word", "text", "close") and self._next.kind in ("word", "text", "open"):
             raise ExpressionError(f"{word.shown} is not an operator here; {advice}, or quote the word", word.at)
         return Words(lowered(word.text))
+
+
+def _read_pattern(token: _Token) -> str:
+    """Return the regular expression of *token*, which can be read; else raise ExpressionError."""
+    try:
+        pattern(token.text)
+    except PatternError as error:
+        raise ExpressionError(f"the regular expression cannot be read: {error}", token.at) from error
+    return token.text
 
 
 def _is_number(value: Any) -> bool:

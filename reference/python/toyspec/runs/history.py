@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import islice, repeat
-from math import nan
+from math import isnan, nan
 from operator import lt
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -49,12 +49,13 @@ def history(
 ) -> History:
     """Return every value that *run*, a run directory or a stream of any profile or dialect, has logged.
 
-    The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, or a metric. A
-    column follows for each metric, or for each of *metrics*, named as everywhere: ``"loss"``, ``"val/acc"``; texts are
-    columns too. There is one row for each step, in order; a metric that was logged more than once at a step has the
-    other values in further rows of that step. A value without a step is at the last step of the run before it. Steps of
-    another phase than the run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts*
-    ``"all"``, what a resumption superseded is there as well, and a column ``attempt`` counts from 1.
+    The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, as records have
+    it or as a value that was logged, or a metric. A column follows for each metric, or for each of *metrics*, named as
+    everywhere: ``"loss"``, ``"val/acc"``; texts are columns too. There is one row for each step, in order; a metric
+    that was logged more than once at a step has the other values in further rows of that step. A value without a step
+    is at the last step of the run before it. Steps of another phase than the run's own, which count by themselves, are
+    named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a resumption superseded is there as well, and a
+    column ``attempt`` counts from 1.
 
     Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
@@ -254,7 +255,7 @@ class _Table:
         keys = {name: column.keys() for name, column in self._columns.items()}
         rows = sorted(set().union(*keys.values()))
         index = {key: at for at, key in enumerate(rows)}
-        is_place = self._x in _PLACES
+        is_place = self._x in _PLACES and not self._is_epoch_a_value
         found: dict[str, Sequence[Cell]] = {self._x: self._x_column(rows, index, keys) if is_place else []}
         if self._view == "all":
             found["attempt"] = [attempt for attempt, _, _ in rows]
@@ -266,6 +267,13 @@ class _Table:
             is_first = not is_place and name == self._x and not found[name]
             found[name if is_first else _title(name, sort, found)] = cells
         return History(found, damaged_bytes)
+
+    @property
+    def _is_epoch_a_value(self) -> bool:
+        """True where the records have no epoch, and the run logged it as a metric."""
+        if self._x != "epoch" or ("number", "epoch") not in self._columns:
+            return False
+        return all(isnan(place) for column in self._columns.values() for place in column.places)
 
     def _ordered(self) -> list[tuple[tuple[Literal["number", "text"], str], _Column]]:
         """Return the columns, those that were asked for in that order."""

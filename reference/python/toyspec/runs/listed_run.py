@@ -85,6 +85,7 @@ class ListedRun(RunSummary):
     end: dict[str, Any] | None = _read("end")
     kinds: dict[str, int] = _read("kinds")
     series: dict[str, Curve] = _read("series")
+    step_names: dict[str, str] = _read("step_names")
     goals: dict[str, str] = _read("goals")
     evals: dict[str, dict[str, Any]] = _read("evals")
     attempts: Attempts = _read("attempts")

@@ -23,13 +23,14 @@ from toyspec.runs.columns import (
     require_fields,
     sorted_by,
 )
-from toyspec.runs.discovery import NotALog, Stream, find_streams
+from toyspec.runs.discovery import find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
 from toyspec.runs.history import table_library
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
+from toyspec.runs.walking import NotALog, Stream
 
 Extent = Literal["ends", "whole"]
 """How much of each stream is read: its first and last lines, or every byte."""
@@ -108,7 +109,7 @@ def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
 class Runs(Sequence[RunSummary]):
     """Runs in an order; ``filter`` and ``sort`` give new ones.
 
-    It shows itself as a table, in a notebook as HTML; ``view`` shows the curves there.
+    It shows itself as a table, in a notebook as HTML; ``toyspec.report`` shows the curves there.
     """
 
     def __init__(
@@ -210,17 +211,6 @@ class Runs(Sequence[RunSummary]):
     def to_arrow(self) -> Any:
         """Return an Arrow table with one row for each run. Raise ImportError without pyarrow."""
         return table_library("pyarrow").table(self._columns())
-
-    def view(self, *, height: int = 600, buckets: int = 1000) -> Any:
-        """Return the report of these runs, which a notebook shows: the views of ``toyspec view``, offline.
-
-        *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too large
-        for a notebook, and StreamError for a run that cannot be read.
-        """
-        # The one import of a room above, which pyproject.toml names: a method of what the user has in hand.
-        from toyspec.view.notebook import report_frame
-
-        return report_frame([run.path for run in self._runs], height=height, buckets=buckets)
 
     def _columns(self) -> dict[str, list[Any]]:
         """Return the columns; one whose values are of several types becomes text: a table has one type a column."""

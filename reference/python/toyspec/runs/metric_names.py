@@ -30,7 +30,13 @@ def default_goal(name: str) -> str | None:
 
 def goal_of(name: str, goals: Mapping[str, str]) -> str | None:
     """Return the goal of the metric *name* by *goals*, whose names may end in ``*``, else by its name."""
-    if name in goals:
-        return goals[name]
-    fitting = [key for key in goals if key.endswith("*") and name.startswith(key[:-1])]
-    return goals[max(fitting, key=len)] if fitting else default_goal(name)
+    stated = defined(name, goals)
+    return default_goal(name) if stated is None else stated
+
+
+def defined(name: str, definitions: Mapping[str, str]) -> str | None:
+    """Return what *definitions*, whose names may end in ``*``, say of the metric *name*; None for nothing."""
+    if name in definitions:
+        return definitions[name]
+    fitting = [key for key in definitions if key.endswith("*") and name.startswith(key[:-1])]
+    return definitions[max(fitting, key=len)] if fitting else None

@@ -12,14 +12,14 @@ from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
 from toyspec.reading.stream_names import STREAM_NAMES, unreadable
 from toyspec.runs import passed_over
-from toyspec.runs.discovery import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
+from toyspec.runs.walking import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.places.place import Entry, Place
-    from toyspec.runs.discovery import Found
+    from toyspec.runs.walking import Found
 
 _WEB = ("http", "https")
 

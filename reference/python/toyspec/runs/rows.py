@@ -104,10 +104,12 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
     curve = summary.series[name]
     smaller = summary.smaller_is_better(name)
     best = summary.best(name)
+    step_name = summary.axis_of(name)
     return {
         "last": finite(curve.last_finite),
         "best": None if best is None else finite(best[1]),
         "goal": None if smaller is None else "min" if smaller else "max",
         "count": curve.count,
         "nan": curve.not_finite,
+        **({} if step_name in (None, name) else {"step_name": cut(step_name)}),
     }

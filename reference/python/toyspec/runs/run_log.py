@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.engine import native
 from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
+from toyspec.format.json_numbers import finite_number, is_number_or_null
 from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.read_reports import Gap
@@ -148,8 +149,8 @@ class RunLog:
 
         null in run_end means that the loss was not finite; no earlier loss replaces it.
         """
-        if self.run_end is not None and _is_loss(self.run_end.get("final_loss", "")):
-            return _number(self.run_end["final_loss"])
+        if self.run_end is not None and is_number_or_null(self.run_end.get("final_loss", "")):
+            return finite_number(self.run_end["final_loss"])
         return self._kept.last
 
     @cached_property
@@ -230,9 +231,9 @@ class RunLog:
 
     def _loss_in(self, record: Record) -> tuple[Sequence[int], Sequence[float]]:
         """Return number and loss of *record*, if it is a step of the run's own phase with a valid loss."""
-        if not self._attempts.is_own_step(record) or not _is_loss(record.get("loss", "")):
+        if not self._attempts.is_own_step(record) or not is_number_or_null(record.get("loss", "")):
             return (), ()
-        loss = _number(record["loss"])
+        loss = finite_number(record["loss"])
         return [record["step"]], [nan if loss is None else loss]
 
     def _latest_losses(self, losses: _Losses) -> _Losses:
@@ -293,14 +294,6 @@ class RunLog:
 
 def _loss_feed() -> partial[RecordFeed]:
     return partial(RecordFeed if native() is None else LossFeed, profile="toy/v1")
-
-
-def _is_loss(value: object) -> bool:
-    return value is None or _number(value) is not None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _run_directories(root: str) -> Iterator[str]:

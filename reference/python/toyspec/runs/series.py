@@ -7,7 +7,7 @@ from bisect import bisect_left
 from itertools import islice
 from math import isfinite
 from operator import lt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,22 @@ def common_steps(all_series: list[Series]) -> list[int]:
     """Return the steps at which every one of *all_series* has a value."""
     shortest, *others = sorted(all_series, key=lambda series: len(series.steps))
     return [step for step in shortest.steps if all(other.has(step) for other in others)]
+
+
+def thinned(values: Sequence[tuple[Any, float]], most: int) -> list[tuple[Any, float]]:
+    """Return at most *most* of *values*, 2 or more: of each of equal parts the lowest and the highest, in order.
+
+    A value is a step and a number. What is not finite is there only in a part where nothing is finite.
+    """
+    if len(values) <= most:
+        return list(values)
+    parts = most // 2
+    kept: set[int] = set()
+    for part in range(parts):
+        places = range(len(values) * part // parts, len(values) * (part + 1) // parts)
+        finite = [at for at in places if isfinite(values[at][1])] or [places[0]]
+        kept |= {best(finite, key=lambda at: values[at][1]) for best in (min, max)}
+    return [values[at] for at in sorted(kept)]
 
 
 def spread(steps: list[int], number: int) -> list[int]:

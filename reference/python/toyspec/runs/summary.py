@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from msgspec import UNSET
 
-from toyspec.format.json_numbers import number
+from toyspec.format.json_numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 from toyspec.format.record_mapping import mapping_of
 from toyspec.generated.runs import COLUMNS, LOSS_NAMES
@@ -26,14 +26,14 @@ from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
 from toyspec.runs.members import flat
-from toyspec.runs.metric_names import goal_of, loss_among
+from toyspec.runs.metric_names import defined, goal_of, loss_among
 from toyspec.runs.run_facts import RunFacts
 from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.read_reports import ReadReport
@@ -77,6 +77,8 @@ class RunSummary:
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
+    find_resumptions: Callable[[], Iterable[Record]] | None = None
+    """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
     def __init__(
         self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
@@ -98,6 +100,8 @@ class RunSummary:
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
         """Curve of every metric: by name: those of ``Record.values``."""
+        self.step_names: dict[str, str] = {}
+        """The metric over which a metric is drawn, as the run defines it; ``*`` at the end of a name stands for any."""
         self.goals: dict[str, str] = {}
         """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
         self.dialect: DialectUse | None = None
@@ -202,8 +206,8 @@ class RunSummary:
         """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
         found = self.facts.all()
         for part in ("model", "config"):
-            if isinstance(self.start.get(part), dict):
-                found |= {f"{part}.{name}": value for name, value in flat(self.start[part])}
+            if isinstance(self.settled_start.get(part), dict):
+                found |= {f"{part}.{name}": value for name, value in flat(self.settled_start[part])}
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
         best = {name: self.best(name) for name in self.series}
         return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
@@ -219,6 +223,13 @@ class RunSummary:
         from toyspec.runs.history import history
 
         return history(self.path, metrics, x, attempts=attempts, dialect=self.choice or "auto")
+
+    @cached_property
+    def settled_start(self) -> dict[str, Any]:
+        """``start`` with the settings of all resumptions, also of those that the ends of a long stream do not show."""
+        if self.find_resumptions is None:
+            return self.start
+        return reduce(start_after, self.find_resumptions(), self.start)
 
     @cached_property
     def facts(self) -> RunFacts:
@@ -259,7 +270,7 @@ class RunSummary:
     @property
     def _end_says_loss(self) -> bool:
         found = "" if self.end is None else self.end.get("final_loss", "")
-        return found is None or number(found) is not None
+        return is_number_or_null(found)
 
     @property
     def seconds(self) -> float | None:
@@ -316,11 +327,19 @@ class RunSummary:
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "define" and record.profile == "toy/v1":
+            name, step_name = record.get("name"), record.get("step_name")
+            if isinstance(name, str) and isinstance(step_name, str):
+                self._keep_named("step names", self.step_names, name, step_name)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
         if record.kind == "note" and record.profile == "toy/v1":
             for key, counts in self.missing.items():
                 counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+    def axis_of(self, metric: str) -> str | None:
+        """Return the metric over which the run wants *metric* drawn; None where it does not say."""
+        return defined(metric, self.step_names)
 
     def _take_values(self, record: Record) -> None:
         """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
@@ -444,14 +463,6 @@ def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
     if not isinstance(changed, dict) or not isinstance(before, dict) or not changed:
         return start
     return {**start, "config": {**before, **changed}}
-
-
-def finite_number(value: float | None) -> float | None:
-    """Return *value* as a float; None for null and for what is not finite."""
-    try:
-        return None if value is None or not isfinite(value) else float(value)
-    except OverflowError:
-        return None
 
 
 def _is_place(step: object) -> TypeGuard[int]:

@@ -17,7 +17,8 @@ from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, OF_A_BUNDLE, is_passed_over
+from toyspec.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, is_passed_over
+from toyspec.runs.walking import OF_A_BUNDLE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

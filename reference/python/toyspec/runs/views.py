@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from toyspec.findings import Profile, State
+from toyspec.format.decoding import valid_member
 from toyspec.format.numbers import binary32
 from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.generated.fields import FIELDS, REQUIRED
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from toyspec.generated.kaun_v1 import Scalar
     from toyspec.reading.records import Record
 
-_MILLISECONDS = 1000
 _RUN_ID = next(field.type for field in msgspec.structs.fields(RunManifest) if field.name == "run_id")
 
 
@@ -111,37 +111,36 @@ def _toy(records: Sequence[Record]) -> dict[str, Any]:
     end = frame if frame is not None and frame.kind == "run_end" else None
     phase = _valid(start, "phase", default="train")
     steps = [record for record in known if _is_step(record, phase)]
-    curve = _present(record.valid("loss") for record in steps)
+    curve = _present(_valid(record, "loss") for record in steps)
     last_loss = curve[-1] if curve else UNSET
     found = {
         "run_id": _valid(start, "run_id"),
         "phase": phase,
         "steps": len(steps),
-        "last_step": steps[-1].valid("step") if steps else UNSET,
+        "last_step": _valid(steps[-1], "step") if steps else UNSET,
         "loss_curve": curve,
         "final_loss": _valid(end, "final_loss", default=last_loss),
-        "duration_seconds": next(filter(_is_set, (record.valid("t") for record in reversed(known))), UNSET),
+        "duration_seconds": next(filter(_is_set, (_valid(record, "t") for record in reversed(known))), UNSET),
         "reason": _valid(end, "reason"),
     }
     return {name: value for name, value in found.items() if _is_set(value)}
 
 
 def _is_step(record: Record, phase: str) -> bool:
-    if record.kind != "step" or not (_is_set(record.valid("t")) and _is_set(record.valid("step"))):
+    if record.kind != "step" or not (_is_set(_valid(record, "t")) and _is_set(_valid(record, "step"))):
         return False
-    return bool(record.valid("phase") in (UNSET, phase))
+    return bool(_valid(record, "phase") in (UNSET, phase))
 
 
 def _metrics(records: Iterable[Record]) -> dict[str, Any]:
     required = REQUIRED["metrics/v1"]["entry"]
-    entries = [record for record in records if all(_is_set(record.valid(key)) for key in required)]
-    curve = [None if loss is None else binary32(loss) for loss in (record.valid("loss") for record in entries)]
+    entries = [record for record in records if all(_is_set(_valid(record, key)) for key in required)]
+    curve = [None if loss is None else binary32(loss) for loss in (_valid(record, "loss") for record in entries)]
     finite = [loss for loss in curve if loss is not None]
     found: dict[str, Any] = {"steps": len(entries), "loss_curve": curve, "non_finite": len(curve) - len(finite)}
     if entries:
-        milliseconds = entries[-1].valid("wall_time_ms")
-        found |= {"last_step": entries[-1].valid("step"), "final_loss": curve[-1]}
-        found["duration_seconds"] = milliseconds / _MILLISECONDS
+        found |= {"last_step": _valid(entries[-1], "step"), "final_loss": curve[-1]}
+        found["duration_seconds"] = entries[-1].time
     if finite:
         total = 0.0
         for loss in finite:
@@ -184,7 +183,10 @@ def _point(scalar: Scalar) -> dict[str, Any]:
 
 
 def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:
-    found = UNSET if record is None else record.valid(key)
+    """Return the member *key* as its type, *default* if it is absent, unknown or invalid."""
+    if record is None or record.profile is None:
+        return default
+    found = valid_member(record.value, key, record.kind, record.profile)
     return default if found is UNSET else found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from hashlib import md5
+from hashlib import md5, sha1, sha256
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Relation = Literal["same", "behind", "ahead", "other"]
 Thoroughness = Literal["ends", "all"]
 """Which bytes are compared: the first and the last ones that both have, or all of them."""
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{32}|git:[0-9a-f]{40}|sha256:[0-9a-f]{64}")
 _WHOLE_BYTES = 1 << 16
 _END_BYTES = 1 << 12
 _BLOCK_BYTES = 8 << 20
@@ -37,18 +37,22 @@ def relation(file: LocalFile, entry: Entry, place: Readable, thoroughness: Thoro
 
 
 def has_digest_of(entry: Entry, file: LocalFile) -> bool:
-    """Return whether the store's tag of *entry* is the MD5 digest of what may be sent of *file*.
+    """Return whether the store's tag of *entry* is the digest of what may be sent of *file*.
 
-    Size and time show no difference: two starts of a run write logs of one size, and clocks differ. Stores that give
-    other tags are asked for bytes. Raises ShortenedError.
+    It is an MD5 digest, ``sha256:`` with one, or ``git:`` with the name of a blob. Size and time show no difference:
+    two starts of a run write logs of one size, and clocks differ. Stores that give other tags are asked for bytes.
+    Raises ShortenedError.
     """
     tag = entry.identity.strip('"')
-    if entry.size != file.stop or _MD5.fullmatch(tag) is None:
+    if entry.size != file.stop or _DIGEST.fullmatch(tag) is None:
         return False
-    digest = md5(usedforsecurity=False)
+    kind, _, name = tag.rpartition(":")
+    digest = sha256() if kind == "sha256" else (sha1 if kind else md5)(usedforsecurity=False)
+    if kind == "git":
+        digest.update(b"blob %d\0" % file.stop)
     for block in file.span().blocks(_BLOCK_BYTES):
         digest.update(block)
-    return digest.hexdigest() == tag
+    return digest.hexdigest() == name
 
 
 def _pieces(shared: int, thoroughness: Thoroughness) -> list[tuple[int, int]]:

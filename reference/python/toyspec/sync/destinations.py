@@ -41,6 +41,8 @@ def target_of(address: str) -> Target:
             fact = "writing it needs boto3; install it with `python -m pip install 'toyspec[sync]'`"
             raise PlaceError(address, fact) from None
         return S3Bucket(host, place, seconds=request_seconds())
+    if scheme == "hf":
+        raise PlaceError(address, "a commit for each poll is too many; send runs there with `toyspec push`")
     raise PlaceError(address, f"{scheme}:// cannot be kept in step; use s3://, gs://, az:// or a directory")
 
 

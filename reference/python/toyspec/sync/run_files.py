@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE
 from toyspec.reading.sealed_files import TEMPORARY_FILE
-from toyspec.runs.discovery import SIDECARS
+from toyspec.runs.walking import SIDECARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,10 @@ Kind = Literal["side file", "stream", "sidecar", "seal"]
 Extent = Literal["logs", "all"]
 """Which files of a run are kept in step: the log with what belongs to it, or all, such as checkpoints, as well."""
 
-_STREAMS = frozenset([EVENTS_FILE, METRICS_FILE])
-_SIDE_FILE = re.compile(rf"({'|'.join(map(re.escape, sorted(_STREAMS)))})\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
+STREAMS = frozenset([EVENTS_FILE, METRICS_FILE])
+"""The names of the logs that grow."""
+
+_SIDE_FILE = re.compile(rf"({'|'.join(map(re.escape, sorted(STREAMS)))})\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
 _OTHER_LOGS = frozenset([*SIDECARS, "import.json", "report.md"])
 # What a rename makes free must have its new name before something else gets the old one.
 _ORDER: tuple[Kind, ...] = ("side file", "stream", "sidecar", "seal")
@@ -58,21 +60,22 @@ def _place(file: BundleFile) -> tuple[int, int, str]:
 
 
 def _kind(name: str) -> Kind:
-    if name in _STREAMS:
+    if name in STREAMS:
         return "stream"
     if _SIDE_FILE.fullmatch(name):
         return "side file"
     return "seal" if name == SEAL_FILE else "sidecar"
 
 
-def _is_of_log(name: str) -> bool:
+def is_of_log(name: str) -> bool:
+    """Return whether the file *name* of a run is its log, or belongs to it."""
     return _kind(name) != "sidecar" or name in _OTHER_LOGS or name.startswith(f"{SEAL_FILE}.")
 
 
 def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
     with os.scandir(os.path.join(directory, below)) as listing:
         entries = list(listing)
-    streams = any(entry.name in _STREAMS for entry in entries)
+    streams = any(entry.name in STREAMS for entry in entries)
     if below and streams:
         # A run of its own.
         return
@@ -83,5 +86,5 @@ def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
         if entry.is_dir(follow_symlinks=False):
             if extent == "all":
                 yield from _names(directory, f"{name}/", extent)
-        elif entry.is_file(follow_symlinks=False) and (extent == "all" or _is_of_log(name)):
+        elif entry.is_file(follow_symlinks=False) and (extent == "all" or is_of_log(name)):
             yield name

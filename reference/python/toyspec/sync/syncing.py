@@ -11,7 +11,8 @@ from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import PlaceError
 from toyspec.places.place import Entry
-from toyspec.runs.discovery import Stream, find_streams
+from toyspec.runs.discovery import find_streams
+from toyspec.runs.walking import Stream
 from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.results import RunResult, SyncReport
 from toyspec.sync.run_sync import RunSync, SyncSettings
@@ -42,11 +43,13 @@ class Watching(NamedTuple):
 class Syncing:
     """The runs below a directory and their place."""
 
-    def __init__(self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False) -> None:
-        """Raise PlaceError where the place of *to* cannot be written with conditions."""
+    def __init__(
+        self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False, target: Target | None = None
+    ) -> None:
+        """Write to *target*, by default to the place of *to*; raise PlaceError where that has no conditions."""
         self.root = root
         self.address = destination_of(to)
-        target = target_of(self.address)
+        target = target or target_of(self.address)
         self._target: Target = _Rehearsal(target) if rehearse else target
         self._settings = settings
         self._is_rehearsal = rehearse

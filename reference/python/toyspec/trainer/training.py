@@ -6,8 +6,6 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec import UNSET
-
 from toyspec.system_calls import say
 from toyspec.trainer.architecture import flow
 from toyspec.trainer.architectures import ARCHITECTURES
@@ -91,7 +89,7 @@ class Training:
                 host=self._environment.host,
                 git=self._environment.git,
                 phase="train",
-                compare_to=UNSET if self._baseline is None else self._baseline.run_id,
+                compare_to=None if self._baseline is None else self._baseline.run_id,
             )
             files.start(flow(self._architecture))
             return self._train(files, Stopwatch(self._clock))
@@ -207,8 +205,8 @@ class Training:
             final_step=self._progress.step,
             final_loss=self._progress.loss,
             exit_code=exit_code,
-            error=UNSET if aborted is None else aborted,
-            quality_gate=UNSET if gate is None or verdict is None else _described(gate, verdict),
+            error=aborted,
+            quality_gate=None if gate is None or verdict is None else _described(gate, verdict),
         )
         return Outcome(exit_code, self._progress, verdict, aborted)
 

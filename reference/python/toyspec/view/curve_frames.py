@@ -34,6 +34,8 @@ class FramedCurve(NamedTuple):
     """Its ``last`` is the number of tokens up to there."""
     gaps: list[dict[str, Any]]
     resumes: list[dict[str, Any]]
+    alerts: list[dict[str, Any]]
+    """Those about the metric, and those about none."""
     best: tuple[int, float] | None
     first: tuple[float, float, float] | None
     """Step, time and epoch of the first point."""
@@ -66,6 +68,7 @@ def curve_frames(
             **({"unplaced": unplaced} if unplaced else {}),
             "gaps": [_mark(gap, curve, request.axes) for gap in curve.gaps],
             "resumes": [_mark(mark, curve, request.axes) for mark in curve.resumes],
+            **({"alerts": [_mark(mark, curve, request.axes) for mark in curve.alerts]} if curve.alerts else {}),
             "best": _best(curve, request.axes),
         }
         yield _frame(header, chosen, None, (request.axes, curve.tokens), encode)
@@ -153,7 +156,7 @@ def _mark(mark: dict[str, Any], curve: FramedCurve, axes: Sequence[Axis]) -> dic
     at: dict[str, Any] = {axis: mark.get(axis) for axis in axes}
     if "tokens" in at and curve.tokens is not None and mark.get("step") is not None:
         at["tokens"] = _at_step(curve.tokens, mark["step"], "tokens", curve.tokens)
-    return at | {name: mark[name] for name in ("line", "offset", "length") if name in mark}
+    return at | {name: mark[name] for name in ("line", "offset", "length", "rule", "level") if name in mark}
 
 
 def _best(curve: FramedCurve, axes: Sequence[Axis]) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
 
-FORMAT = f"toyspec view 4 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 5 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
@@ -52,6 +52,7 @@ class StoredCurves:
         self.row: dict[str, Any] = head["row"]
         self.gaps: list[dict[str, Any]] = head["gaps"]
         self.resumes: list[dict[str, Any]] = head["resumes"]
+        self.alerts: list[dict[str, Any]] = head["alerts"]
         self.best: dict[str, tuple[int, float]] = {name: (pair[0], pair[1]) for name, pair in head["best"].items()}
         self.attempts = Attempts.of(*head["attempts"])
         self.identity: Identity = tuple(head["identity"])
@@ -141,6 +142,7 @@ def pack(scan: Scan, file: ScannedRun, row: dict[str, Any]) -> tuple[dict[str, A
         "row": row,
         "gaps": scan.gaps,
         "resumes": scan.resumes,
+        "alerts": scan.alerts,
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
         "latest": {name: packing.levels(curve, _FEWEST_BUCKETS) for name, curve in scan.latest.items()},

@@ -20,6 +20,7 @@ class LiveCurves:
         self.identity = file.identity()
         self.gaps: list[dict[str, Any]] = self._scan.gaps
         self.resumes: list[dict[str, Any]] = self._scan.resumes
+        self.alerts: list[dict[str, Any]] = self._scan.alerts
         self.attempts = self._scan.summary.attempts
         self.profile = self._scan.summary.profile
 

@@ -6,12 +6,12 @@ import threading
 import time
 from collections import OrderedDict, deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from toyspec.errors import StreamError
-from toyspec.reading.annotations import read_annotations
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import annotated, encodable, row_of, unreadable_row
 from toyspec.system_calls import is_locked
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.runs.discovery import Stream
+    from toyspec.runs.walking import Stream
     from toyspec.view.catalog_roots import CataloguedRun
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
@@ -186,7 +186,7 @@ class LiveRuns:
                     identity, row = known.get(entry.path, (None, None))
                     if row is not None and identity == entry.identity:
                         kept = row | {"id": encodable(entry.run)}
-                        entry.row, entry.row_identity = annotated(kept, read_annotations(entry.path)), identity
+                        entry.row, entry.row_identity = annotated(kept, entry.annotations()), identity
         with self._lock:
             self._is_started = True
             unknown = [entry for entry in self._entries.values() if entry.is_unknown]
@@ -232,15 +232,24 @@ class LiveRuns:
 
     def _scan(self, works: Sequence[ScanWork]) -> None:
         with self._lock:
-            self._pending |= self._workers.scan(works, self._take_scanned)
+            begun = self._workers.scan(works, self._take_scanned)
+            self._pending |= begun
+            for path, future in begun.items():
+                future.add_done_callback(partial(self._end_scan, path))
             is_done = not self._pending
         if is_done:
             self._check_all()
 
+    def _end_scan(self, path: str, future: Future[None]) -> None:
+        """Take in that a scan has ended, also one that was cancelled or has failed."""
+        with self._lock:
+            if self._pending.get(path) is future:
+                del self._pending[path]
+
     def _take_scanned(self, result: Scanned) -> None:
         with self._lock:
             self._pending.pop(result.path, None)
-            is_done = all(future.done() for future in self._pending.values())
+            is_done = not self._pending
             entry = self._by_path.get(result.path)
             if entry is not None and result.row is None:
                 self._forget(entry)
@@ -282,17 +291,19 @@ class LiveRuns:
         self.changes.add({"row": encodable(entry.run)})
 
     def take_annotations(self, entry: ViewedRun) -> None:
-        """Take in what the annotations of *entry* say now, at once."""
+        """Take in what the annotations of *entry*, which were just written, say now."""
         with self._lock:
+            entry.may_be_annotated = True
             self._annotate(entry)
 
     def _annotate(self, entry: ViewedRun) -> None:
         """Take in what the annotations of a run say now."""
+        annotations = entry.annotations()
         if entry.file is not None:
-            entry.file.scan.summary.annotations = read_annotations(entry.path)
+            entry.file.scan.summary.annotations = annotations
         if entry.row is None:
             return
-        row = annotated(entry.row, read_annotations(entry.path))
+        row = annotated(entry.row, annotations)
         if row != entry.row:
             entry.row = row
             entry.revision = self._revisions.next()
@@ -340,7 +351,7 @@ class LiveRuns:
                 if known is None and self._foreign.get(path) != stream.version:
                     new.append(self._add(root, stream))
                 elif known is not None and known.root is root and known.beside != stream.identity:
-                    known.beside = stream.identity
+                    known.take_beside(stream)
                     self._annotate(known)
                     if known.version != stream.version:
                         known.version = stream.version
@@ -452,6 +463,7 @@ class LiveRuns:
                 if entry.file is None:
                     entry.file = ScannedRun(entry.path, self.dialect)
                 entry.file.read()
+                entry.file.scan.summary.may_be_annotated = entry.may_be_annotated
                 row = row_of(entry.file.scan.summary, entry.run)
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:

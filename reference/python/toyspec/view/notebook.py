@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from html import escape
 from typing import TYPE_CHECKING
 
+from toyspec.runs.summary import RunSummary
 from toyspec.view.report import DEFAULT_BUCKETS, html_report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 MOST_BYTES = 16 << 20
 """The largest page that is put into a notebook, which keeps it."""
@@ -35,11 +37,16 @@ class ReportFrame:
         return f"<toyspec report, {len(self.page) / _MEGABYTE:.1f} MB; a notebook shows it>"
 
 
-def report_frame(paths: Sequence[str], *, height: int = 600, buckets: int = DEFAULT_BUCKETS) -> ReportFrame:
-    """Return the report of the runs at *paths* for a notebook, *height* pixels high.
+def report(
+    runs: Iterable[RunSummary | str | os.PathLike[str]], *, height: int = 600, buckets: int = DEFAULT_BUCKETS
+) -> ReportFrame:
+    """Return the report of *runs*, which a notebook shows: the views of ``toyspec view``, offline.
 
-    Raises ValueError if it is larger than MOST_BYTES, and what ``html_report`` raises.
+    A run is one of ``list_runs``, or a path or an address, of which all runs below are shown. *height* is in pixels; a
+    curve has at most *buckets* buckets. Raises ValueError for a report that is too large for a notebook, and
+    StreamError for a run that cannot be read.
     """
+    paths = [run.path if isinstance(run, RunSummary) else os.fspath(run) for run in runs]
     page, number = html_report(paths, now=time.time(), buckets=buckets)
     if len(page) > MOST_BYTES:
         raise ValueError(

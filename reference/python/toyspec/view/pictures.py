@@ -11,24 +11,28 @@ from toyspec.escaping import shortened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve, Stretch
 
 PictureFormat = Literal["svg", "png", "pdf"]
 
 MOST_NAMED = 20
-"""More runs than these have no legend."""
+"""More runs than these have a colour bar with their names in place of a legend."""
+
+MOST_ON_BAR = 32
+"""Of more runs than these, the colour bar names some."""
 
 # After Okabe and Ito: told apart by the colour-blind, and in print.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5D5D5D")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
-_LABELS: dict[Axis, str] = {"step": "step", "time": "time", "epoch": "epoch", "tokens": "tokens"}
+_SOME_ON_BAR = 12
 _NAME_CHARS = 60
 _PANEL = (3.6, 2.5)
 _ALONE = (6.0, 3.4)
 _DOTS_PER_INCH = 200
 # Crosses that lie nearer to each other would be a blot.
 _MOST_CROSSES = 60
+# Powers of ten between these are written out.
+_LEAST_POWER, _MOST_POWER = -4, 5
 _HOURS, _MINUTES = 3 * 3600.0, 3 * 60.0
 _STYLE = {
     "font.size": 9.0,
@@ -55,14 +59,29 @@ _STYLE = {
 class Layout(NamedTuple):
     """How curves are drawn."""
 
-    axis: Axis = "step"
+    axis: str = "step"
+    """What the x axis is: step, time, epoch, tokens or the name of a metric."""
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     title: str | None = None
+    smoothing: float = 0.0
+    """Weight of the exponential moving average, from 0 to 1; the raw values stay, faintly."""
+    y_limits: tuple[float | None, float | None] = (None, None)
+    size: tuple[float, float] | None = None
+    """Width and height in inches; by default as the number of panels needs."""
+
+
+class PicturePanel(NamedTuple):
+    """One metric of all runs."""
+
+    metric: str
+    curves: Sequence[DrawnCurve | None]
+    axis: str
+    """See ``Layout.axis``."""
 
 
 def picture(
-    panels: Sequence[tuple[str, Sequence[DrawnCurve | None]]],
+    panels: Sequence[PicturePanel],
     names: Sequence[str],
     layout: Layout,
     form: PictureFormat,
@@ -84,9 +103,9 @@ def picture(
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure()
-        axes = _axes(figure, len(panels))
-        for (metric, curves), each in zip(panels, axes, strict=True):
-            _draw_panel(each, metric, curves, layout)
+        axes = _axes(figure, len(panels), layout.size)
+        for panel, each in zip(panels, axes, strict=True):
+            _draw_panel(each, panel.metric, panel.curves, layout._replace(axis=panel.axis))
         _finish(figure, axes, names, layout)
         written = io.BytesIO()
         figure.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=_no_date(form))
@@ -97,10 +116,10 @@ def _no_date(form: PictureFormat) -> dict[str, Any]:
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
 
 
-def _axes(figure: Any, number: int) -> list[Any]:
+def _axes(figure: Any, number: int, size: tuple[float, float] | None) -> list[Any]:
     columns = 1 if number == 1 else 2 if number <= 4 else 3
     rows = -(-number // columns)
-    figure.set_size_inches(*(_ALONE if number == 1 else (columns * _PANEL[0], rows * _PANEL[1])))
+    figure.set_size_inches(*(size or (_ALONE if number == 1 else (columns * _PANEL[0], rows * _PANEL[1]))))
     return [figure.add_subplot(rows, columns, index + 1) for index in range(number)]
 
 
@@ -112,25 +131,45 @@ def _draw_panel(axes: Any, metric: str, curves: Sequence[DrawnCurve | None], lay
         if scale == "log":
             _label_plainly(each)
     unit, label = _unit(curves, layout.axis)
-    axes.set_xlabel(label)
+    axes.set_xlabel(label, parse_math=False)
     for index, curve in enumerate(curves):
         if curve is not None:
-            _draw_curve(axes, curve, _look(index, len(curves)), unit)
+            _draw_curve(axes, curve, _look(index, len(curves)), unit, layout.smoothing)
     axes.margins(x=0.01)
+    axes.set_ylim(*layout.y_limits)
 
 
 def _label_plainly(axis: Any) -> None:
-    """Label an axis of log scale by 40 rather than by 4 times a power of ten."""
-    from matplotlib.ticker import LogFormatter
+    """Label an axis of log scale by 40 and 0.01 rather than by powers of ten, also where it has less than a decade."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter
 
-    for which in (axis.set_major_formatter, axis.set_minor_formatter):
-        which(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+    # It decides which ticks of a decade have a label, so that few are left out and none overlap.
+    chosen = LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5))
+    chosen.set_axis(axis)
+
+    def minor(value: float, at: int | None) -> str:
+        return _plain_label(value) if chosen(value, at) else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain_label(value)))
+    formatter = FuncFormatter(minor)
+    # The places of all ticks, which a formatter is given, go to the one that chooses.
+    setattr(formatter, "set_locs", chosen.set_locs)  # noqa: B010 - it is not a member that its type lets one assign
+    axis.set_minor_formatter(formatter)
 
 
-def _unit(curves: Sequence[DrawnCurve | None], axis: Axis) -> tuple[float, str]:
+def _plain_label(value: float) -> str:
+    """Return a tick as people write it: ``0.01``, ``40``, ``1e6``, ``2e-5``."""
+    mantissa, _, exponent = f"{value:.3e}".partition("e")
+    power = int(exponent)
+    if _LEAST_POWER <= power <= _MOST_POWER:
+        return f"{value:.6g}"
+    return f"{float(mantissa):g}e{power}"
+
+
+def _unit(curves: Sequence[DrawnCurve | None], axis: str) -> tuple[float, str]:
     """Return what to divide places by, and the label of the axis."""
     if axis != "time":
-        return 1.0, _LABELS[axis]
+        return 1.0, shortened(axis, _NAME_CHARS)
     longest = max((max(each.latest.place, default=0.0) for each in curves if each and each.latest), default=0.0)
     if longest > _HOURS:
         return 3600.0, "time, h"
@@ -146,7 +185,7 @@ def _look(index: int, number: int) -> dict[str, Any]:
     return {"color": _COLORS[index % len(_COLORS)], "linestyle": _DASHES[index // len(_COLORS) % len(_DASHES)]}
 
 
-def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float) -> None:
+def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float, smoothing: float) -> None:
     color = look["color"]
     for place in curve.gaps:
         axes.axvline(place / unit, color=color, linewidth=0.8, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
@@ -155,13 +194,18 @@ def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float)
     for stretch in curve.abandoned:
         _draw_stretch(axes, stretch, {"color": color, "linestyle": (0, (3, 2)), "alpha": 0.4, "linewidth": 0.9}, unit)
     if curve.latest is not None:
-        _draw_stretch(axes, curve.latest, look, unit)
+        _draw_stretch(axes, curve.latest, look | ({"alpha": 0.3, "linewidth": 0.8} if smoothing else {}), unit)
+        if smoothing:
+            # Imported here: most pictures show what was logged.
+            from toyspec.view.plotted_curves import smoothed
+
+            axes.plot([place / unit for place in curve.latest.place], smoothed(curve.latest, smoothing), **look)
         _mark_not_finite(axes, curve.latest, color, unit)
 
 
 def _draw_stretch(axes: Any, stretch: Stretch, look: dict[str, Any], unit: float) -> None:
     places = [place / unit for place in stretch.place]
-    if stretch.level > 1:
+    if any(low < high for low, high in zip(stretch.low, stretch.high, strict=True)):
         # The outline keeps a spike visible that is narrower than a dot.
         share = look.get("alpha", 1.0)
         band = {"facecolor": (look["color"], 0.25 * share), "edgecolor": (look["color"], 0.8 * share)}
@@ -198,12 +242,39 @@ def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> No
         )  # fmt: skip
 
 
+def _add_color_bar(figure: Any, axes: Sequence[Any], names: Sequence[str]) -> None:
+    """Add a bar with the colours of the runs, and the names of all or of some of them."""
+    import matplotlib as mpl
+    from matplotlib.colors import ListedColormap, Normalize
+
+    number = len(names)
+    colors = ListedColormap([_look(index, number)["color"] for index in range(number)])
+    shown = number if number <= MOST_ON_BAR else _SOME_ON_BAR
+    ticks = [round(at * (number - 1) / (shown - 1)) for at in range(shown)]
+    scale = mpl.cm.ScalarMappable(Normalize(-0.5, number - 0.5), colors)
+    bar = figure.colorbar(scale, ax=axes, ticks=ticks, aspect=40, pad=0.02)
+    bar.ax.set_yticklabels(["name"] * shown, fontsize=6.0)
+    bar.ax.minorticks_off()
+    bar.ax.invert_yaxis()
+    bar.ax.tick_params(length=2.0)
+    for text, tick in zip(bar.ax.get_yticklabels(), ticks, strict=True):
+        text.set_parse_math(False)
+        text.set_text(names[tick])
+    bar.ax.yaxis.set_major_formatter(mpl.ticker.FixedFormatter([_inert(names[tick]) for tick in ticks]))
+
+
+def _inert(text: str) -> str:
+    """Return *text* without what matplotlib would take as mathematics."""
+    return text.replace("$", "\\$")
+
+
 def _finish(figure: Any, axes: Sequence[Any], names: Sequence[str], layout: Layout) -> None:
     from matplotlib.lines import Line2D
 
     if layout.title:
         figure.suptitle(shortened(layout.title, 2 * _NAME_CHARS), fontsize=10, parse_math=False)
     if len(names) > MOST_NAMED:
+        _add_color_bar(figure, axes, names)
         return
     handles = [Line2D([], [], **_look(index, len(names))) for index in range(len(names))]
     inside = len(axes) == 1 and len(names) <= 4

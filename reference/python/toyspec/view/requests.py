@@ -268,6 +268,7 @@ def curve_of(
         tokens,
         curves.gaps,
         curves.resumes,
+        [alert for alert in curves.alerts if alert.get("metric", metric) == metric],
         curves.best.get(metric),
         curves.first(metric),
     )

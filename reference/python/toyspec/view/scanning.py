@@ -45,6 +45,8 @@ class ScanWork(NamedTuple):
     """The id of the run."""
     identity: Identity
     """That of the stream when it was found."""
+    may_be_annotated: bool = True
+    """See ``Stream``."""
 
     @property
     def size(self) -> int:
@@ -70,6 +72,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             identity = file.identity()
             if not file.is_known:
                 return Scanned(work.path, identity, None)
+            file.scan.summary.may_be_annotated = work.may_be_annotated
             row = row_of(file.scan.summary, work.run)
             store.save(work.path, *pack(file.scan, file, row))
             return Scanned(work.path, identity, row)
@@ -92,7 +95,11 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 
 
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
-    row = row_of(summarize_ends(work.path, dialect=dialect, checked_bytes=0), work.run)
+    summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
+    summary.may_be_annotated = work.may_be_annotated
+    # The rest of the stream is read next; this row is to be there before.
+    summary.find_resumptions = None
+    row = row_of(summary, work.run)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
 

@@ -6,12 +6,14 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+from toyspec.format.json_numbers import finite_number
 from toyspec.format.record_mapping import mapping_of
 from toyspec.read_reports import Gap
 from toyspec.reading.number_blocks import NumberBlock, parted
 from toyspec.runs.engine_totals import take_extremes
 from toyspec.runs.rows import MOST_METRICS
-from toyspec.runs.summary import RunSummary, finite_number
+from toyspec.runs.run_facts import cut
+from toyspec.runs.summary import RunSummary
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
 from toyspec.view.step_blocks import StepBlock
 
@@ -52,6 +54,8 @@ class Scan:
         """Unreadable lines: the place before them, line, offset and length."""
         self.resumes: list[dict[str, Any]] = []
         """Resumptions: the place that they go on from, and the line."""
+        self.alerts: list[dict[str, Any]] = []
+        """Alerts of the run: place, rule, level, metric if there is one, and where the line is."""
         self._place: tuple[float, float, float] = (nan, nan, nan)
         self._first_time: float | None = None
 
@@ -142,6 +146,8 @@ class Scan:
             summary.take([record])
         if record.kind == "run_resume" and record.profile == "toy/v1":
             self._resume(record)
+        if record.kind == "alert" and record.profile == "toy/v1":
+            self._take_alert(record)
         place = self._place_of(record, step) if record.values else None
         if place is None:
             return
@@ -166,6 +172,15 @@ class Scan:
             place = (step if type(step) is int else nan, nan if time is None else time, nan)
             self.resumes.append({**_named(place), "line": record.line})
         self._ends_stretch = True
+
+    def _take_alert(self, record: Record) -> None:
+        if len(self.alerts) >= MOST_MARKS:
+            return
+        step, time = record.step, finite_number(record.time)
+        known = self._place[0] if step is None else float(step)
+        said = {name: cut(text) for name in ("rule", "level", "metric") if isinstance(text := record.get(name), str)}
+        where = {"line": record.line, "offset": record.offset, "length": len(record.raw)}
+        self.alerts.append({**_named((known, nan if time is None else time, nan)), **said, **where})
 
     def _place_of(self, record: Record, step: float) -> tuple[float, float, float] | None:
         """Return *step*, time and epoch of a record; None for a step that is not valid."""

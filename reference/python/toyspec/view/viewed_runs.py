@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from toyspec.reading.annotations import NONE, read_annotations
 from toyspec.view.identities import NO_IDENTITY, listed_identity
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
-    from toyspec.runs.discovery import Stream
+    from toyspec.reading.annotations import Annotations
+    from toyspec.runs.walking import Stream
     from toyspec.view.catalog_roots import CatalogRoot, CataloguedRun
     from toyspec.view.identities import Identity
     from toyspec.view.roots import Root
@@ -29,6 +31,8 @@ class ViewedRun:
     """Whether the stream was looked at."""
     problem: str | None = None
     """Why the stream cannot be read; None if nothing is known against it."""
+    may_be_annotated = True
+    """False where the search has found no annotations beside the stream, so that none are asked for."""
 
     def __init__(self, run: str, root: Root, stream: Stream) -> None:
         self.run = run
@@ -36,8 +40,7 @@ class ViewedRun:
         self.path = stream.path
         self.version = stream.version
         """The version of the stream when it was last searched for."""
-        self.beside = stream.identity
-        """What changes with the stream and with the files beside it, annotations among them."""
+        self.take_beside(stream)
         self.identity = listed_identity(stream.path, stream.size, stream.version)
         """That of the stream when it was last looked at."""
         self.reads_ends = self.is_large
@@ -49,6 +52,16 @@ class ViewedRun:
         self.changed_at = 0.0
         self.file: ScannedRun | None = None
         self.lock = threading.Lock()
+
+    def take_beside(self, stream: Stream) -> None:
+        """Take in what a search has found beside the stream."""
+        self.beside = stream.identity
+        """What changes with the stream and with the files beside it, annotations among them."""
+        self.may_be_annotated = stream.may_be_annotated
+
+    def annotations(self) -> Annotations:
+        """Return what the annotations say, as far as the search has found any."""
+        return read_annotations(self.path) if self.may_be_annotated else NONE
 
     @property
     def row(self) -> dict[str, Any] | None:
@@ -85,7 +98,7 @@ class ViewedRun:
 
     def work(self) -> ScanWork:
         """Return what there is to scan."""
-        return ScanWork(self.path, self.run, self.identity)
+        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated)
 
     @property
     def is_large(self) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.places.addresses import is_address
 from toyspec.reading.stream_files import parts_status
-from toyspec.runs.discovery import Stream, version_of
 from toyspec.runs.each_result import each_result
+from toyspec.runs.walking import Stream, version_of
 from toyspec.system_calls import cause_of
 from toyspec.view.identities import NO_IDENTITY, identity_of
 

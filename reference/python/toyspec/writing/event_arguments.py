@@ -6,24 +6,24 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 if TYPE_CHECKING:
     from toyspec.writing.media import Media
 
-Measure = SupportsFloat | None | UnsetType
-"""A measured number; None and values that are not finite are written as null, UNSET is left out."""
+Measure = SupportsFloat | None
+"""A measured number, None where there is none; a value that is not finite is written as null."""
 
 Value: TypeAlias = "SupportsFloat | str | Media | Sequence[Media] | None"
 """A number of any library, a boolean, which is 1.0 or 0.0, a text, or pictures and the like."""
 
-Measures = Mapping[str, Value] | UnsetType
+Measures = Mapping[str, Value] | None
 """Measured numbers by name."""
 
-Count = SupportsIndex | UnsetType
-"""An integer that is not negative; UNSET is left out."""
+Count = SupportsIndex | None
+"""An integer that is not negative, None where there is none."""
 
-Phase = Literal["train", "eval", "decode", "serve"] | UnsetType
+Phase = Literal["train", "eval", "decode", "serve"] | None
 Reason = Literal["completed", "interrupted", "aborted", "errored"]
 Verdict = Literal["ahead", "behind", "par", "abort"]
 
@@ -55,9 +55,9 @@ class TapStatistics(TensorStatistics, total=False):
     dtype: str
 
 
-def part(given: Struct | Mapping[str, Any] | str | UnsetType | None, main: str) -> Any:
+def part(given: Struct | Mapping[str, Any] | str | None, main: str) -> Any:
     """Return a part of an event as it is written: a string is its member *main*."""
-    if given is None or given is UNSET:
+    if given is None:
         return UNSET
     return {main: given} if isinstance(given, str) else given
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -20,6 +20,8 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 # What msgspec adds to a message: "at `$.model.vocab`".
 _PLACE = re.compile(r" - at `\$\.([\w.]+)`\Z")
 
+# Members of which null says which place is meant: outside of all layers, or all heads together.
+_PLACES_OF = {"tap": frozenset(["layer", "head"]), "grad": frozenset(["head"])}
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 
 
@@ -74,17 +76,21 @@ def _found_at(fact: str, line: bytes) -> str:
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Return *members* of an event of *kind* without those that are None where the schema has no null: not given."""
+    """Return *members* of an event of *kind* without optional ones that are None: not given.
+
+    The layer and the head of a tap or a gradient remain null: outside of all layers, and of all heads together.
+    """
     absent = {name for name, value in members.items() if value is None}
     return (
-        {name: value for name, value in members.items() if name not in absent & _never_null(kind)}
+        {name: value for name, value in members.items() if name not in absent & _may_be_left_out(kind)}
         if absent
         else members
     )
 
 
 @cache
-def _never_null(kind: str) -> frozenset[str]:
-    """Return the optional members of *kind* that are never null."""
+def _may_be_left_out(kind: str) -> frozenset[str]:
+    """Return the optional members of *kind*, without those in which null names a place."""
+    places = _PLACES_OF.get(kind, frozenset())
     fields = msgspec.structs.fields(event_types("toy/v1")[kind])
-    return frozenset(each.name for each in fields if not each.required and type(None) not in get_args(each.type))
+    return frozenset(each.name for each in fields if not each.required) - places

@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, Unpack
 
-from msgspec import UNSET, UnsetType
-
 from toyspec.escaping import printable
 from toyspec.format.foreign_values import mapping_of
 from toyspec.system_calls import cause_of, say
@@ -18,6 +16,7 @@ from toyspec.writing.run_progress import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import EllipsisType
 
     from toyspec.generated.toy_v1 import Author
     from toyspec.writing.event_arguments import (
@@ -61,10 +60,10 @@ class EventMethods(ABC):
         self,
         values: Mapping[str, Value | Mapping[str, Any]] | None = None,
         /,
-        step: Count | None = UNSET,
+        step: Count | EllipsisType = ...,
         *,
-        epoch: Measure = UNSET,
-        phase: Phase = UNSET,
+        epoch: Measure = None,
+        phase: Phase = None,
         **named: Value | Mapping[str, Any],
     ) -> None:
         """Write any values by name, at any time: ``run.log({"train/acc": 0.75}, step=3)``, or ``run.log(loss=2.5)``.
@@ -75,10 +74,11 @@ class EventMethods(ABC):
         log counts.
 
         Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
-        more than the call before. With ``step=None`` they belong to no step.
+        more than the call before. With ``step=None`` they belong to no step. A *step* that is not an integer ≥ 0
+        is left out, and counted: the values are where they are without one, with ``given_step``, what was passed.
         """
         given = named if values is None else self._with_named("values", values, named) if named else values
-        at = COUNTED if step is UNSET else UNSET if step is None else step
+        at = COUNTED if step is ... else step
         self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
 
     def _with_named(self, argument: str, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
@@ -92,10 +92,10 @@ class EventMethods(ABC):
         self,
         values: Mapping[str, Value],
         *,
-        texts: Mapping[str, str] | UnsetType = UNSET,
-        step: Count = UNSET,
-        epoch: Measure = UNSET,
-        phase: Phase = UNSET,
+        texts: Mapping[str, str] | None = None,
+        step: Count = None,
+        epoch: Measure = None,
+        phase: Phase = None,
     ) -> None:
         """Write any values by name, at *step* if it is given; see ``log``."""
         self._log("scalars", values=values, texts=texts, step=step, epoch=epoch, phase=phase)
@@ -104,11 +104,11 @@ class EventMethods(ABC):
         self,
         name: str,
         *,
-        goal: Literal["min", "max", "none"] | UnsetType = UNSET,
-        unit: str | UnsetType = UNSET,
-        description: str | UnsetType = UNSET,
-        step_name: str | UnsetType = UNSET,
-        phase: Phase = UNSET,
+        goal: Literal["min", "max", "none"] | None = None,
+        unit: str | None = None,
+        description: str | None = None,
+        step_name: str | None = None,
+        phase: Phase = None,
     ) -> None:
         """Write what the metric *name* means; ``*`` at its end matches every name with that beginning."""
         meaning = {"goal": goal, "unit": unit, "description": description, "step_name": step_name}
@@ -119,12 +119,12 @@ class EventMethods(ABC):
         path: str | os.PathLike[str],
         *,
         copy: bool = False,
-        role: str | UnsetType = UNSET,
-        size_bytes: Count = UNSET,
-        sha256: str | UnsetType = UNSET,
-        media_type: str | UnsetType = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        role: str | None = None,
+        size_bytes: Count = None,
+        sha256: str | None = None,
+        media_type: str | None = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write that the file *path*, in the bundle or the working directory, belongs to the run, with size and digest.
 
@@ -141,7 +141,7 @@ class EventMethods(ABC):
         known = {"role": role, "size_bytes": size_bytes, "sha256": sha256, "step": step, "phase": phase}
         if kind == "artifact":
             known["media_type"] = media_type
-        self._log(kind, **{**members, **{key: value for key, value in known.items() if value is not UNSET}})
+        self._log(kind, **{**members, **{key: value for key, value in known.items() if value is not None}})
 
     def tap(self, region: str, *, step: SupportsIndex, **statistics: Unpack[TapStatistics]) -> None:
         """Write statistics of an activation where it flows through *region*."""
@@ -156,8 +156,8 @@ class EventMethods(ABC):
         buckets: Mapping[str, SupportsIndex],
         *,
         step: SupportsIndex,
-        compute_us: Count = UNSET,
-        phase: Phase = UNSET,
+        compute_us: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write how long each kind of operation took in a step, in microseconds."""
         self._log("op_timing", step=step, buckets=buckets, compute_us=compute_us, phase=phase)
@@ -169,10 +169,10 @@ class EventMethods(ABC):
         step: SupportsIndex,
         cos_to_init: Measure,
         l2_to_init: Measure,
-        head: Count = UNSET,
-        token_id: Count = UNSET,
-        freq: Measure = UNSET,
-        phase: Phase = UNSET,
+        head: Count = None,
+        token_id: Count = None,
+        freq: Measure = None,
+        phase: Phase = None,
     ) -> None:
         """Write how far the parameter *param*, or its row for one token, is from its initial value."""
         distance = {"cos_to_init": cos_to_init, "l2_to_init": l2_to_init}
@@ -184,16 +184,16 @@ class EventMethods(ABC):
         prompt: str,
         text: str,
         *,
-        step: Count = UNSET,
-        id: str | UnsetType = UNSET,  # noqa: A002 - its name in the log
-        group: str | UnsetType = UNSET,
-        messages: Sequence[Mapping[str, str]] | UnsetType = UNSET,
-        reward: Measure = UNSET,
-        rewards: Measures = UNSET,
-        advantage: Measure = UNSET,
-        tokens: Count = UNSET,
-        truncated: bool | UnsetType = UNSET,
-        phase: Phase = UNSET,
+        step: Count = None,
+        id: str | None = None,  # noqa: A002 - its name in the log
+        group: str | None = None,
+        messages: Sequence[Mapping[str, str]] | None = None,
+        reward: Measure = None,
+        rewards: Measures = None,
+        advantage: Measure = None,
+        tokens: Count = None,
+        truncated: bool | None = None,
+        phase: Phase = None,
     ) -> None:
         """Write the *text* that the model has produced from a *prompt*, or in a conversation, and what it was worth."""
         said = {"prompt": prompt, "text": text, "id": id, "group": group, "messages": messages}
@@ -204,11 +204,11 @@ class EventMethods(ABC):
         self,
         name: str,
         *,
-        step: Count = UNSET,
-        loss: Measure = UNSET,
-        ppl: Measure = UNSET,
-        samples: Count = UNSET,
-        extra: Mapping[str, Any] | UnsetType = UNSET,
+        step: Count = None,
+        loss: Measure = None,
+        ppl: Measure = None,
+        samples: Count = None,
+        extra: Mapping[str, Any] | None = None,
         phase: Phase = "eval",
     ) -> None:
         """Write the result of the evaluation *name*, or with phase ``serve`` of one request."""
@@ -220,19 +220,19 @@ class EventMethods(ABC):
         *,
         step: SupportsIndex,
         baseline_run_id: str,
-        loss_delta: Measure = UNSET,
-        ppl_ratio: Measure = UNSET,
-        phase: Phase = UNSET,
+        loss_delta: Measure = None,
+        ppl_ratio: Measure = None,
+        phase: Phase = None,
     ) -> None:
         """Write how the run compares with its baseline, which run_start names as ``compare_to``."""
         numbers = {"loss_delta": loss_delta, "ppl_ratio": ppl_ratio, "phase": phase}
         self._log("compare", step=step, baseline_run_id=baseline_run_id, verdict=verdict, **numbers)
 
-    def region_enter(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+    def region_enter(self, region: str, *, step: Count = None, phase: Phase = None) -> None:
         """Write that the computation enters *region*; see ``region`` for both ends at once."""
         self._log("region_enter", region=region, step=step, phase=phase)
 
-    def region_exit(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> None:
+    def region_exit(self, region: str, *, step: Count = None, phase: Phase = None) -> None:
         """Write that the computation leaves *region*, the one entered last."""
         self._log("region_exit", region=region, step=step, phase=phase)
 
@@ -240,10 +240,10 @@ class EventMethods(ABC):
         self,
         text: str,
         *,
-        topic: str | UnsetType = UNSET,
-        by: Author | Mapping[str, str] | UnsetType = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        topic: str | None = None,
+        by: Author | Mapping[str, str] | None = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write a remark for people; *topic* says what kind of remark, for example ``decision``."""
         self._log("note", text=text, topic=topic, by=by, step=step, phase=phase)
@@ -254,12 +254,12 @@ class EventMethods(ABC):
         *,
         rule: str = "program",
         level: Literal["info", "warning", "error"] = "warning",
-        metric: str | UnsetType = UNSET,
-        value: Measure = UNSET,
-        threshold: Measure = UNSET,
-        rank: Count = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        metric: str | None = None,
+        value: Measure = None,
+        threshold: Measure = None,
+        rank: Count = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write that something needs attention: what, by which rule, and how much."""
         bound = {"metric": metric, "value": value, "threshold": threshold}
@@ -271,8 +271,8 @@ class EventMethods(ABC):
         *,
         edges: Sequence[SupportsFloat],
         counts: Sequence[SupportsFloat],
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write how many values are between each two of the *edges*, of which there is one more than of *counts*."""
         self._log("histogram", name=name, edges=edges, counts=counts, step=step, phase=phase)
@@ -282,16 +282,16 @@ class EventMethods(ABC):
         name: str,
         *,
         media_type: str,
-        sha256: str | UnsetType = UNSET,
-        content: bytes | str | os.PathLike[str] | UnsetType = UNSET,
-        index: Count = UNSET,
-        caption: str | UnsetType = UNSET,
-        size_bytes: Count = UNSET,
-        width: Count = UNSET,
-        height: Count = UNSET,
-        seconds: Measure = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        sha256: str | None = None,
+        content: bytes | str | os.PathLike[str] | None = None,
+        index: Count = None,
+        caption: str | None = None,
+        size_bytes: Count = None,
+        width: Count = None,
+        height: Count = None,
+        seconds: Measure = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write that a file in the folder ``media`` of the bundle shows *name*, after the file itself.
 
@@ -301,7 +301,7 @@ class EventMethods(ABC):
         facts = {"index": index, "caption": caption, "size_bytes": size_bytes, "step": step, "phase": phase}
         size = {"width": width, "height": height, "seconds": seconds}
         members = {"name": name, "media_type": media_type, "sha256": sha256, **facts, **size}
-        if content is UNSET:
+        if content is None:
             self._log("media", **members)
         else:
             self._log_with_file("media", content, members)
@@ -310,11 +310,11 @@ class EventMethods(ABC):
         self,
         uri: str,
         *,
-        role: str | UnsetType = UNSET,
-        size_bytes: Count = UNSET,
-        sha256: str | UnsetType = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        role: str | None = None,
+        size_bytes: Count = None,
+        sha256: str | None = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write that the file at *uri*, outside the bundle, belongs to the run; see ``artifact``."""
         self._log("reference", uri=uri, role=role, size_bytes=size_bytes, sha256=sha256, step=step, phase=phase)
@@ -324,13 +324,13 @@ class EventMethods(ABC):
         *,
         step: SupportsIndex,
         cos: Measure,
-        li: Count = UNSET,
-        wi: Count = UNSET,
-        w: str | UnsetType = UNSET,
-        wname: str | UnsetType = UNSET,
-        dfa_norm: Measure = UNSET,
-        bp_norm: Measure = UNSET,
-        phase: Phase = UNSET,
+        li: Count = None,
+        wi: Count = None,
+        w: str | None = None,
+        wname: str | None = None,
+        dfa_norm: Measure = None,
+        bp_norm: Measure = None,
+        phase: Phase = None,
     ) -> None:
         """Write how well an update agrees with that of back-propagation, for the weight *w* or number *wi* of *li*."""
         weight = {"li": li, "wi": wi, "w": w, "wname": wname}
@@ -341,9 +341,9 @@ class EventMethods(ABC):
         *,
         step: SupportsIndex,
         density: Measure,
-        li: Count = UNSET,
-        wi: Count = UNSET,
-        phase: Phase = UNSET,
+        li: Count = None,
+        wi: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write which part of the weight number *wi* of layer *li* is updated."""
         self._log("mask", step=step, li=li, wi=wi, density=density, phase=phase)
@@ -353,10 +353,10 @@ class EventMethods(ABC):
         *,
         step: SupportsIndex,
         shares: Sequence[SupportsFloat | None],
-        li: Count = UNSET,
-        g0_mean: Measure = UNSET,
-        aux: Measure = UNSET,
-        phase: Phase = UNSET,
+        li: Count = None,
+        g0_mean: Measure = None,
+        aux: Measure = None,
+        phase: Phase = None,
     ) -> None:
         """Write which share of the tokens each expert of layer *li* got."""
         self._log("route", step=step, li=li, shares=shares, g0_mean=g0_mean, aux=aux, phase=phase)
@@ -364,12 +364,12 @@ class EventMethods(ABC):
     def system(  # noqa: PLR0913 - one for each member of the event
         self,
         *,
-        memory_used_bytes: Count = UNSET,
-        memory_limit_bytes: Count = UNSET,
-        data_wait_us: Count = UNSET,
-        extra: Measures = UNSET,
-        step: Count = UNSET,
-        phase: Phase = UNSET,
+        memory_used_bytes: Count = None,
+        memory_limit_bytes: Count = None,
+        data_wait_us: Count = None,
+        extra: Measures = None,
+        step: Count = None,
+        phase: Phase = None,
     ) -> None:
         """Write the state of the machine now."""
         memory = {"memory_used_bytes": memory_used_bytes, "memory_limit_bytes": memory_limit_bytes}

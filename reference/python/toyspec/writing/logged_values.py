@@ -35,6 +35,7 @@ _NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
 # Deeper mappings are data, not metrics, and would take unbounded recursion.
 _DEPTH: Final = 8
 _PLAIN: Final = frozenset([float, int])
+_MOST_DIGITS: Final = 15
 
 
 class LeftOut(NamedTuple):
@@ -163,6 +164,24 @@ def whole(value: Any) -> Any:
     if type(found) is float and found.is_integer():
         return int(found)
     return found if type(found) is int else value
+
+
+def step_number(value: Any) -> int | None:
+    """Return *value* as the number of a step, also a text of digits; None if it cannot be one."""
+    found = whole(value)
+    if type(found) is str and len(found) <= _MOST_DIGITS and found.isascii() and found.isdecimal():
+        found = int(found)
+    return found if type(found) is int and found >= 0 else None
+
+
+def as_value(value: Any) -> float | str | None:
+    """Return what was passed as a step and is none, as a number or a text that a record can hold."""
+    with contextlib.suppress(Exception):
+        found = scalar(value)
+        return float(found) if type(found) in _PLAIN or type(found) is bool else shortened(whole_text(str(found)))
+    with contextlib.suppress(Exception):
+        return shortened(whole_text(repr(value)))
+    return type(value).__name__
 
 
 def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:

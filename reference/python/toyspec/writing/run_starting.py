@@ -7,8 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from msgspec import UNSET
-
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
@@ -220,7 +218,7 @@ def _circumstances(redaction: Redaction, at: TrainingProcess) -> dict[str, Any]:
 
 def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | None) -> None:
     """Prepare the run_resume, or write it where the step of the checkpoint is known."""
-    run.prepare_resumption(settings, world_size=at.size if at.size > 1 else UNSET)
+    run.prepare_resumption(settings, world_size=at.size if at.size > 1 else None)
     if from_step is not None:
         run.run_resume(from_step)
 

@@ -27,7 +27,7 @@ from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
 from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.event_checks import check_line, check_record
-from toyspec.writing.logged_values import LeftOut, Prepared, nonfinite, prepared, whole, writable
+from toyspec.writing.logged_values import LeftOut, Prepared, as_value, nonfinite, prepared, step_number, whole, writable
 from toyspec.writing.run_progress import COUNTED, RunProgress
 from toyspec.writing.step_encoding import PlacedRecord, ready_step
 from toyspec.writing.stream_scan import StreamScan
@@ -48,8 +48,11 @@ _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 
 
-# The end of a message that shows the value that was found.
-_FOUND_VALUE: Final = re.compile(r", (?:got|which is) ")
+_GIVEN_STEP: Final = "given_step"
+"""Name of what was passed as a step and is none."""
+
+# What follows in a message is the value that was found.
+_FOUND_VALUE: Final = re.compile(r", (?:got|which is) |(?<=\Astep) \d+ after step ")
 
 
 class RunStream:
@@ -429,6 +432,8 @@ class RunStream:
         kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
+        if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
+            given["step"] = self._step_of(given)
         if given.get("step") is COUNTED:
             given["step"] = self._progress.log_step(given.get("phase") or self._progress.phase)
             given = {key: value for key, value in given.items() if value is not UNSET}
@@ -540,8 +545,8 @@ class RunStream:
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
         phase: str = progress.phase if event.phase is UNSET else event.phase
-        if numbering == "given" and type(event.step) is not int and self.settings.on_error == "disable":
-            event.step = whole(event.step)
+        if numbering == "given" and self._is_lenient and (type(event.step) is not int or event.step < 0):
+            numbering = self._give_a_number(event)
         if not progress.is_running or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
@@ -557,6 +562,38 @@ class RunStream:
         if self.settings.subsample > 1 and type(event.step) is int and self._withholds(event, phase):
             return
         self._write_ready_step(event)
+
+    @property
+    def _is_lenient(self) -> bool:
+        """True where what is wrong in a record is left out of it, rather than raised."""
+        return self.settings.on_error == "disable" and self.settings.values != "exact"
+
+    def _step_of(self, given: dict[str, Any]) -> object:
+        """Return the step of values *given*, COUNTED if it cannot be one, which is kept as a value of its own."""
+        number = step_number(given["step"])
+        if number is not None:
+            return number
+        values = given.get("values")
+        if isinstance(values, Mapping):
+            given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
+        self._leave_out_step(given["step"], "scalars")
+        return COUNTED
+
+    def _give_a_number(self, event: Step) -> Numbering:
+        """Make the step of *event* a number; return ``counted`` if it cannot be one, which is kept in extra."""
+        number = step_number(event.step)
+        if number is not None:
+            event.step = number
+            return "given"
+        extra = event.extra if isinstance(event.extra, Mapping) else {}
+        event.extra = {**extra, _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
+        self._leave_out_step(event.step, "step")
+        return "counted"
+
+    def _leave_out_step(self, step: object, kind: str) -> None:
+        got = f"got {type(step).__name__} {as_value(step)!r}"
+        fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step, beside {_GIVEN_STEP}"
+        self._dropped.leave_out_values([LeftOut("step", fact)], kind)
 
     def _goes_back(self, step: object, phase: str) -> bool:
         """Return whether a step is not after the last one, where a program may log it nevertheless."""

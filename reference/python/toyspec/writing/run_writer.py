@@ -18,7 +18,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from toyspec.errors import ToyspecError
 from toyspec.escaping import shortened
@@ -212,39 +212,39 @@ class RunWriter(EventMethods):
         model: Model | Mapping[str, Any] | str | None = None,
         config: Mapping[str, Any] | Any | None = None,
         backend: Backend | Mapping[str, Any] | str | None = None,
-        host: Host | Mapping[str, Any] | str | UnsetType | None = None,
+        host: Host | Mapping[str, Any] | str | None = None,
         git: Git | Mapping[str, Any] | str | None = None,
-        phase: Phase = UNSET,
-        compare_to: str | UnsetType = UNSET,
-        name: str | UnsetType = UNSET,
-        group: str | UnsetType = UNSET,
-        tags: Sequence[str] | UnsetType = UNSET,
-        notes: str | UnsetType = UNSET,
-        argv: Sequence[str] | UnsetType = UNSET,
-        packages: Mapping[str, str] | UnsetType = UNSET,
-        rank: Count = UNSET,
-        world_size: Count = UNSET,
-        parent: Parent | Mapping[str, Any] | str | UnsetType = UNSET,
-        data: Sequence[Dataset | Mapping[str, Any]] | UnsetType = UNSET,
-        cost: Cost | Mapping[str, Any] | UnsetType = UNSET,
-        franken: Mapping[str, Any] | UnsetType = UNSET,
-        franken_moe: Mapping[str, Any] | UnsetType = UNSET,
-        started_at: str | UnsetType | None = None,
+        phase: Phase = None,
+        compare_to: str | None = None,
+        name: str | None = None,
+        group: str | None = None,
+        tags: Sequence[str] | None = None,
+        notes: str | None = None,
+        argv: Sequence[str] | None = None,
+        packages: Mapping[str, str] | None = None,
+        rank: Count = None,
+        world_size: Count = None,
+        parent: Parent | Mapping[str, Any] | str | None = None,
+        data: Sequence[Dataset | Mapping[str, Any]] | None = None,
+        cost: Cost | Mapping[str, Any] | None = None,
+        franken: Mapping[str, Any] | None = None,
+        franken_moe: Mapping[str, Any] | None = None,
+        started_at: str | None = None,
     ) -> None:
         """Write the first record: who runs what, where and with which settings; it is on the disk on return.
 
         A *model* that is a string is its ``arch``, a *backend* its ``kind``, a *git* its ``sha``. *host* is this
-        machine and *started_at* is now, unless given; UNSET leaves them out. *name*, *group*, *tags* and *notes* are
+        machine and *started_at* is now, unless given; ``""`` leaves them out. *name*, *group*, *tags* and *notes* are
         for people, *argv* is the command line, *packages* are names and versions. *rank* is the number of this process
         of *world_size*, *parent* the run, or its id, from whose checkpoint this one starts, *data* names data sets.
         """
         self._log(
             "run_start",
             schema="toy/v1",
-            started_at=utc_text(self._clock.wall()) if started_at is None else started_at,
+            started_at=self._now_unless(started_at),
             run_id=self.run_id,
             phase=phase,
-            host=this_host() if host is None else part(host, "name"),
+            host=this_host() if host is None else part(host or None, "name"),
             backend=part(backend, "kind"),
             git=part(git, "sha"),
             model=part(model, "arch"),
@@ -269,42 +269,43 @@ class RunWriter(EventMethods):
         self,
         step: SupportsIndex | None = None,
         *,
-        loss: Measure = UNSET,
-        ppl: Measure = UNSET,
-        lr: Measure = UNSET,
-        grad_norm: Measure = UNSET,
-        tokens: Count = UNSET,
-        compute_us: Count = UNSET,
-        wall_us: Count = UNSET,
-        token_id: Count = UNSET,
-        logprob: Measure = UNSET,
-        mtp_loss: Measure = UNSET,
-        phase: Phase = UNSET,
-        extra: Measures = UNSET,
+        loss: Measure = None,
+        ppl: Measure = None,
+        lr: Measure = None,
+        grad_norm: Measure = None,
+        tokens: Count = None,
+        compute_us: Count = None,
+        wall_us: Count = None,
+        token_id: Count = None,
+        logprob: Measure = None,
+        mtp_loss: Measure = None,
+        phase: Phase = None,
+        extra: Measures = None,
         **named: Value,
     ) -> None:
         """Write one optimizer step, or one decoded token; without *step* its number is one more than the last.
 
-        Values by other names are members of *extra*: ``run.step(5, loss=2.5, acc=0.5)``.
+        Values by other names are members of *extra*: ``run.step(5, loss=2.5, acc=0.5)``. A *step* that is not an
+        integer ≥ 0 is left out, and counted: the record is the next step, and ``extra`` has it as ``given_step``.
         """
         if named:
             self._look_at_names(named)
-            extra = named if extra is UNSET or extra is None else self._with_named("extra", extra, named)
+            extra = named if extra is None else self._with_named("extra", extra, named)
         event = _UNCHECKED_STEP(
-            phase=phase,
+            phase=UNSET if phase is None else phase,
             t=0.0,
             step=0 if step is None else step,
-            loss=loss,
-            ppl=ppl,
-            lr=lr,
-            grad_norm=grad_norm,
-            tokens=tokens,
-            compute_us=compute_us,
-            wall_us=wall_us,
-            token_id=token_id,
-            logprob=logprob,
-            mtp_loss=mtp_loss,
-            extra=extra,
+            loss=UNSET if loss is None else loss,
+            ppl=UNSET if ppl is None else ppl,
+            lr=UNSET if lr is None else lr,
+            grad_norm=UNSET if grad_norm is None else grad_norm,
+            tokens=UNSET if tokens is None else tokens,
+            compute_us=UNSET if compute_us is None else compute_us,
+            wall_us=UNSET if wall_us is None else wall_us,
+            token_id=UNSET if token_id is None else token_id,
+            logprob=UNSET if logprob is None else logprob,
+            mtp_loss=UNSET if mtp_loss is None else mtp_loss,
+            extra=UNSET if extra is None else extra,
         )
         self._stream.write_step(event, "counted" if step is None else "given")
 
@@ -318,7 +319,7 @@ class RunWriter(EventMethods):
                 say(f"{self.events_path}: {fact}")
 
     @contextlib.contextmanager
-    def region(self, region: str, *, step: Count = UNSET, phase: Phase = UNSET) -> Iterator[None]:
+    def region(self, region: str, *, step: Count = None, phase: Phase = None) -> Iterator[None]:
         """Write that the computation enters *region*, and at the end of the block that it leaves it."""
         self.region_enter(region, step=step, phase=phase)
         try:
@@ -331,18 +332,18 @@ class RunWriter(EventMethods):
         self,
         from_step: SupportsIndex,
         *,
-        reason: str | UnsetType = UNSET,
-        config: Mapping[str, Any] | UnsetType = UNSET,
-        world_size: Count = UNSET,
-        resumed_at: str | UnsetType | None = None,
+        reason: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        world_size: Count = None,
+        resumed_at: str | None = None,
     ) -> None:
         """Write that training resumes from the state after *from_step*; the next train step is one more.
 
         *config* has the settings that differ from those before, *world_size* the number of processes from now on.
         """
-        now = utc_text(self._clock.wall()) if resumed_at is None else resumed_at
+        now = self._now_unless(resumed_at)
         facts = {"reason": reason, "config": config, "world_size": world_size}
-        prepared = {key: value for key, value in self._stream.resumption.items() if facts.get(key, UNSET) is UNSET}
+        prepared = {key: value for key, value in self._stream.resumption.items() if facts.get(key) is None}
         self._log("run_resume", from_step=from_step, resumed_at=now, **{**facts, **prepared})
         self._stream.resumption = {}
 
@@ -352,14 +353,14 @@ class RunWriter(EventMethods):
         *,
         final_step: Count | Literal["last"] = "last",
         final_loss: Measure | Literal["last"] = "last",
-        exit_code: Count = UNSET,
-        error: str | UnsetType = UNSET,
-        quality_gate: QualityGate | Mapping[str, Any] | UnsetType = UNSET,
-        final_mtp_loss: Measure = UNSET,
-        mtp_sig: Measure = UNSET,
-        stats: Stats | Mapping[str, Any] | UnsetType = UNSET,
-        energy_joules: Measure = UNSET,
-        ended_at: str | UnsetType | None = None,
+        exit_code: Count = None,
+        error: str | None = None,
+        quality_gate: QualityGate | Mapping[str, Any] | None = None,
+        final_mtp_loss: Measure = None,
+        mtp_sig: Measure = None,
+        stats: Stats | Mapping[str, Any] | None = None,
+        energy_joules: Measure = None,
+        ended_at: str | None = None,
     ) -> None:
         """Write the last record and close the file; the record is on the disk on return.
 
@@ -368,12 +369,10 @@ class RunWriter(EventMethods):
         """
 
         def with_last(progress: RunProgress) -> dict[str, Any]:
-            return {
-                "kind": "run_end",
-                "ended_at": utc_text(self._clock.wall()) if ended_at is None else ended_at,
-                "reason": reason,
-                "final_step": progress.final_step if final_step == "last" else final_step,
-                "final_loss": progress.last_train_loss if final_loss == "last" else final_loss,
+            own = {"final_step": progress.final_step, "final_loss": progress.last_train_loss}
+            given = {
+                "final_step": final_step,
+                "final_loss": final_loss,
                 "exit_code": exit_code,
                 "error": error,
                 "quality_gate": quality_gate,
@@ -382,10 +381,14 @@ class RunWriter(EventMethods):
                 "stats": stats,
                 "energy_joules": energy_joules,
             }
+            framing = {"kind": "run_end", "ended_at": self._now_unless(ended_at), "reason": reason}
+            return framing | {
+                name: own[name] if value == "last" else value for name, value in given.items() if value is not None
+            }
 
         stopped = self._health.ending if self._health is not None and reason == "completed" else None
         if stopped is not None:
-            reason, error = stopped["reason"], stopped["error"] if error is UNSET else error
+            reason, error = stopped["reason"], stopped["error"] if error is None else error
         self._finish_evidence()
         self._stream.end(with_last)
         if not self._stream.is_open:
@@ -452,9 +455,9 @@ class RunWriter(EventMethods):
         finally:
             self.abandon()
 
-    def prepare_resumption(self, config: Any | None, *, world_size: Count = UNSET) -> bool:
+    def prepare_resumption(self, config: Any | None, *, world_size: Count = None) -> bool:
         """Let the next run_resume say which settings of *config* have changed, if one is given; return if any has."""
-        members = {} if world_size is UNSET else {"world_size": world_size}
+        members = {} if world_size is None else {"world_size": world_size}
         changed = {} if config is None else self._stream.changed_settings(self._config(config))
         self._stream.resumption = {**members, "config": changed} if changed else members
         return bool(changed)
@@ -521,6 +524,10 @@ class RunWriter(EventMethods):
             companions, self._companions = self._companions, []
             for companion in companions:
                 companion.finish()
+
+    def _now_unless(self, given: str | None) -> Any:
+        """Return the text of a time: that of now unless it is *given*, UNSET if that is empty."""
+        return utc_text(self._clock.wall()) if given is None else given or UNSET
 
     def _config(self, config: Any) -> Any:
         if self._subsample is None:

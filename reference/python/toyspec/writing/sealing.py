@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +12,7 @@ import msgspec
 
 from toyspec.errors import StreamMissingError, StreamRefusedError
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import rank_of, ranks_beside
 from toyspec.format.seals import seal_line
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.reader import read
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from toyspec.writing.settings import OnError
 
 _BLOCK_BYTES = 1 << 18
-_STREAM_OF_A_PROCESS = re.compile(r"events(?:\.rank-[0-9]+)?\.jsonl")
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +81,7 @@ def seal(
         if unfinished:
             fact = "the run is not complete: this process has not ended; wait for it, or end its log by `toyspec emit`"
             raise StreamRefusedError(os.path.join(directory, unfinished[0]), "incomplete", fact)
-        for rank in _ranks_beside(stream):
+        for rank in ranks_beside(stream).values():
             held.enter_context(_held(rank, calls))
             _demand_complete(rank)
         return write_seal(directory, on_progress=on_progress, calls=calls)
@@ -214,19 +212,9 @@ def _held(stream: str, calls: SystemCalls) -> Iterator[None]:
         file.close()
 
 
-def _ranks_beside(stream: str) -> list[str]:
-    """Return the paths of the streams of the other ranks of the run whose rank 0 wrote *stream*."""
-    directory, name = os.path.split(stream)
-    if rank_of(name) != 0:
-        return []
-    return [os.path.join(directory, other) for other in sorted(os.listdir(directory or ".")) if rank_of(other)]
-
-
 def _unfinished_ranks(directory: str, name: str) -> list[str]:
     """Return the streams of other processes of the run that are being written, or have no end."""
-    others = [
-        entry for entry in sorted(os.listdir(directory)) if _STREAM_OF_A_PROCESS.fullmatch(entry) and entry != name
-    ]
+    others = [entry for entry in sorted(os.listdir(directory)) if rank_of(entry) is not None and entry != name]
     paths = {entry: os.path.join(directory, entry) for entry in others}
     return [
         entry

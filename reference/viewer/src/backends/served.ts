@@ -2,12 +2,11 @@
 
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
+import { SharedChanges } from "./shared-changes.js";
 import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
-/** Between two attempts to reach a server that has gone. */
-const RETRY_MS = 1000;
 
 export class Served implements Backend {
   readonly kind = "served";
@@ -51,46 +50,7 @@ export class Served implements Backend {
   }
 
   changes(take: (change: Change) => void): () => void {
-    let events: EventSource | null = null;
-    let isReached = true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const say = (reached: boolean) => {
-      if (reached === isReached) return;
-      isReached = reached;
-      take({ reached });
-    };
-    const open = () => {
-      clearTimeout(timer);
-      events?.close();
-      events = new EventSource("api/changes");
-      events.onmessage = (event: MessageEvent<string>) => take(JSON.parse(event.data) as Change);
-      events.onopen = () => say(true);
-      events.onerror = () => {
-        say(false);
-        // A server that is not there at all is tried again here: browsers wait longer each time.
-        events?.close();
-        clearTimeout(timer);
-        timer = setTimeout(open, RETRY_MS);
-      };
-    };
-    // A browser has six connections to a server for all its tabs: a hidden one holds none, and asks for what it missed when it is seen.
-    const look = () => {
-      if (document.hidden) {
-        clearTimeout(timer);
-        events?.close();
-        events = null;
-      } else if (events === null) {
-        open();
-        take({ reached: isReached });
-      }
-    };
-    document.addEventListener("visibilitychange", look);
-    if (!document.hidden) open();
-    return () => {
-      document.removeEventListener("visibilitychange", look);
-      clearTimeout(timer);
-      events?.close();
-    };
+    return new SharedChanges(take).stop;
   }
 }
 

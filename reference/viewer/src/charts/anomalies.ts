@@ -49,11 +49,13 @@ export function spanOf({ header, axis, place, count }: Curve, bucket: number): [
 /** What is marked below a chart: a run, what happened, and between which places. */
 export interface Anomaly {
   series: Series;
-  kind: "spike" | "not finite" | "gap" | "resumption";
+  kind: "spike" | "not finite" | "gap" | "resumption" | "alert";
   from: number;
   to: number;
   /** The extreme of a spike. */
   value: number | null;
+  /** What an alert says, and its line. */
+  alert?: NonNullable<CurveHeader["alerts"]>[number];
 }
 
 const NOT_FINITE = new WeakMap<Curve, readonly number[]>();
@@ -91,7 +93,7 @@ export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, t
   const inside = (points: Curve, holds: (at: number) => boolean, [from, to]: readonly [number, number]) =>
     [...points.place.keys()].filter((at) => holds(at) && points.place[at]! >= from && points.place[at]! <= to).map((at) => points.place[at]!);
   const spikes = (spikesOf(curve, isLog) as Spike[]).filter(({ from, to }) => isWide(from, to)).map((spike): Wide => ({
-    key: `${spike.bucket} ${spike.value}`, from: spike.from, to: spike.to,
+    key: `${spike.bucket} ${spike.value} ${isLog}`, from: spike.from, to: spike.to,
     settle: (points) => {
       const [place] = inside(points, (at) => points.max[at] === spike.value || points.min[at] === spike.value, [spike.from, spike.to]);
       if (place !== undefined) spike.from = spike.to = place;
@@ -115,7 +117,7 @@ export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, t
 /** Returns everything that is marked of a run, within a range of x. */
 export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[] {
   const { curve, shift } = series;
-  const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"], kind: Anomaly["kind"]) =>
+  const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"] | CurveHeader["alerts"], kind: Anomaly["kind"]) =>
     (marks ?? []).flatMap((mark): Anomaly[] => {
       const place = mark[curve.axis];
       return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null }];
@@ -124,6 +126,7 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
     ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),
     ...notFiniteOf(curve).flatMap((at) => notFiniteSpans(curve, at)).map(([from, to]): Anomaly => ({ series, kind: "not finite", from: from + shift, to: to + shift, value: null })),
     ...places(curve.header.gaps, "gap"), ...places(curve.header.resumes, "resumption"),
+    ...(curve.header.alerts ?? []).flatMap((alert) => places([alert], "alert").map((found) => ({ ...found, alert }))),
   ];
   return all.filter(({ from, to }) => to >= x.from && from <= x.to);
 }
@@ -141,10 +144,10 @@ function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
     const [from, to] = spanOf(curve, at);
     return { bucket: at, from, to, value: values[at]!, base: isLog ? 10 ** (sign * base) : sign * base };
   };
-  const mean = curve.mean.map(scale);
   const level = curve.header.level;
-  const ups = { top: high, range, mean, level };
-  const downs = { top: low, range, mean: mean.map((value) => -value), level };
+  const minus = (values: Float64Array) => values.map((value) => -value);
+  const ups = { top: high, range, plain: { top: curve.max, low: curve.min, mean: curve.mean }, level };
+  const downs = { top: low, range, plain: { top: minus(curve.min), low: minus(curve.max), mean: minus(curve.mean) }, level };
   return [...peaks(ups).map(spike(curve.max, 1)), ...peaks(downs).map(spike(curve.min, -1))];
 }
 
@@ -153,7 +156,8 @@ interface Sided {
   top: Float64Array;
   /** From the lowest to the highest value of each bucket; null for single points. */
   range: Float64Array | null;
-  mean: Float64Array;
+  /** The values themselves, where distances are those of logarithms; a mean is one of values. */
+  plain: { top: Float64Array; low: Float64Array; mean: Float64Array };
   level: number;
 }
 
@@ -182,14 +186,16 @@ function peaks(sided: Sided): { at: number; base: number }[] {
 }
 
 /** Returns whether the values beside the first or last bucket go on from it: a loss that falls from its start has no spike there. */
-function isFall({ top, range, mean, level }: Sided, at: number, by: 1 | -1): boolean {
+function isFall({ top, range, plain, level }: Sided, at: number, by: 1 | -1): boolean {
   const [value, next, second] = [top[at]!, top[at + by]!, top[at + 2 * by]!];
   const pace = Math.abs(next - second);
   if (!(value - next > FAR * pace)) return true;
   if (!range) return false;
   const lowest = value - range[at]!;
-  // One point of a bucket that is far from the others raises its mean by its share alone.
-  return lowest > next + pace || mean[at]! - lowest > (1.3 / level) * range[at]!;
+  // One point of a bucket that is far from the others raises its mean by its share alone; the others are as far apart as those of the next bucket.
+  const { low, mean } = plain;
+  const usual = Math.max(mean[at + by]! - low[at + by]!, 0);
+  return lowest > next + pace || mean[at]! - low[at]! > (1.3 / level) * (plain.top[at]! - low[at]!) + usual;
 }
 
 const BLOCK_BITS = 5;

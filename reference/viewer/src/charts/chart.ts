@@ -3,12 +3,13 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import { type Curve, curveOf } from "../frames.js";
 import type { Axis, Frame, Run } from "../protocol.js";
-import { show } from "../run/raw-line.js";
+import { type LinePlace, show } from "../run/raw-line.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
+import { placedBy } from "./defined-steps.js";
 import { differences, envelopeOf, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
 import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
 import type { Colouring } from "./colouring.js";
@@ -55,6 +56,12 @@ const REFINED = new WeakMap<Curve, Set<string>>();
 const MOST_OFFERED = 500;
 const MARGIN = { left: 58, right: 14, top: 8, bottom: 36 };
 
+/** Returns the metric that counts the steps of another one of a run. */
+function stepName({ metrics }: Run, metric: string): string | undefined {
+  const name = Object.hasOwn(metrics, metric) ? metrics[metric]!.step_name : undefined;
+  return name !== undefined && Object.hasOwn(metrics, name) ? name : undefined;
+}
+
 /** A single point of a curve. */
 export interface Point {
   place: number;
@@ -78,7 +85,10 @@ export class Chart {
   private readonly line = html("div", { class: "chart-line", role: "status" });
   private readonly curves: Curves;
   private second: { metric: string; curves: Curves } | null = null;
+  /** Metrics that count the steps of the one that is drawn. */
+  private readonly counters = new Map<string, Curves>();
   private readonly choice = html("select", { class: "field", "aria-label": "Second metric" });
+  private readonly pin: HTMLButtonElement;
   private offered = -1;
   private isRefining = false;
   private size = { width: 0, height: 0, ratio: 0 };
@@ -105,7 +115,8 @@ export class Chart {
     const enlarge = button(isLarge ? "Close" : "Enlarge", { class: "plain chart-enlarge", "aria-label": isLarge ? "Close, back to all charts" : `Enlarge ${plain(metric)}` }, () =>
       store.update({ focus: isLarge ? "" : metric }),
     );
-    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), exportMenu(this), enlarge);
+    this.pin = button("Pin", { class: "plain chart-pin" }, () => this.togglePin());
+    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), this.pin, exportMenu(this), enlarge);
     this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.line, this.table);
     if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve to see its line of the log."));
     new Gestures(this.overlay, this);
@@ -145,7 +156,7 @@ export class Chart {
   }
 
   /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
-  async choose(run: string, place: number, metric?: string): Promise<void> {
+  async choose(run: string, place: number, metric?: string, line?: Partial<LinePlace>): Promise<void> {
     const { backend } = this.setting.store;
     const own = [...(this.plot?.series ?? []), ...(this.plot?.background ?? [])].filter((each) => each.run.id === run && (metric === undefined || each.metric === metric));
     const series = own.length > 1 ? this.nearestTo(own, place) : own[0];
@@ -153,12 +164,16 @@ export class Chart {
     const text = html("pre", { class: "raw", tabindex: 0 });
     fill(this.line, text);
     try {
-      const point = await backend.point({ run, metric: series.metric, axis: series.curve.axis, at: place - series.shift });
+      const { curve, shift } = series;
+      const at = curve.steps ? curve.steps[nearest(curve, place)]! : place - shift;
+      const point = await backend.point({ run, metric: series.metric, axis: curve.axis, at });
       if (!point) fill(text, "The log has no line for this point.");
       else {
         const link = html("a", { href: `#run/${encodeURIComponent(run)}` }, plain(series.run.name));
-        fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(point.place + series.shift, this.state.x)} · ${plain(point.file)}, line ${grouped(point.line)}`), text);
-        await show(this.setting.store, { run, ...point }, text);
+        const shown = { run, ...point, ...line };
+        const where = line ? place : curve.steps ? point.place : point.place + shift;
+        fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(where, curve.steps && !line ? "step" : this.state.x)} · ${plain(point.file)}, line ${grouped(shown.line)}`), text);
+        await show(this.setting.store, shown, text);
       }
     } catch (error) {
       fill(text, (error as Error).message);
@@ -199,15 +214,15 @@ export class Chart {
   }
 
   /** Shows the line of the log of what is marked: first the points of its bucket are asked for. */
-  async chooseAnomaly({ series, from, to, value, kind }: Anomaly): Promise<void> {
+  async chooseAnomaly({ series, from, to, value, kind, alert }: Anomaly): Promise<void> {
     const { backend } = this.setting.store;
     const { run, shift, curve } = series;
     let place = to;
     if (backend.kind === "embedded") {
-      fill(this.line, html("p", { class: "count" }, `${plain(run.name)}: ${anomalyText({ series, from, to, value, kind }, this.state.x)}`));
+      fill(this.line, html("p", { class: "count" }, `${plain(run.name)}: ${anomalyText({ series, from, to, value, kind, ...(alert && { alert }) }, this.state.x)}`));
       return;
     }
-    if (from < to && (kind === "spike" || kind === "not finite")) {
+    if (from < to && !curve.steps && (kind === "spike" || kind === "not finite")) {
       const take = (frame: Frame) => {
         const finer = frame.header.attempt === "latest" ? curveOf(frame, curve.axis) : null;
         const at = finer === null ? -1 : kind === "spike" ? [...finer.max.keys()].findIndex((each) => finer.max[each] === value || finer.min[each] === value) : finer.nan.findIndex((count) => count > 0);
@@ -216,7 +231,7 @@ export class Chart {
       const range = { from: from - shift, to: to - shift };
       await backend.curves({ metric: series.metric, runs: [run.id], axis: curve.axis, buckets: MOST_KEPT, ...range }, take, new AbortController().signal).catch(() => undefined);
     }
-    await this.choose(run.id, place, series.metric);
+    await this.choose(run.id, place, series.metric, alert && { line: alert.line, offset: alert.offset, length: alert.length });
   }
 
   /** Returns the single points of a run in a range; null where the back end has only buckets. */
@@ -240,13 +255,15 @@ export class Chart {
   }
 
   drop(): void {
-    this.curves.drop();
-    this.second?.curves.drop();
+    for (const curves of this.all) curves.drop();
+  }
+
+  private get all(): Curves[] {
+    return [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values()];
   }
 
   grow(run: string): void {
-    this.curves.grow(run);
-    this.second?.curves.grow(run);
+    for (const curves of this.all) curves.grow(run);
     if (this.isSeen) this.want();
   }
 
@@ -255,8 +272,18 @@ export class Chart {
     return this.isLarge ? this.state.also : "";
   }
 
+  /** Puts the chart before the others, or back. */
+  private togglePin(): void {
+    const { pins } = this.state;
+    this.setting.store.update({ pins: pins.includes(this.metric) ? pins.filter((name) => name !== this.metric) : [...pins, this.metric] }, { isSmall: true });
+  }
+
   /** Fetches what is missing and repaints. */
   update(): void {
+    const isPinned = this.state.pins.includes(this.metric);
+    this.pin.textContent = isPinned ? "Unpin" : "Pin";
+    this.pin.title = isPinned ? "Put the chart back into its section" : "Put the chart before the others";
+    this.pin.setAttribute("aria-label", `${this.pin.textContent} ${plain(this.metric)}`);
     if (!this.isSeen || this.size.width === 0) return;
     this.updateSecond();
     this.wantSoon();
@@ -352,10 +379,25 @@ export class Chart {
     // A bucket is at most two pixels wide. More than are kept for each curve are read from the logs, which takes long for many runs.
     const pixels = Math.max(64, Math.round(this.size.width - MARGIN.left));
     const buckets = runs.length <= 10 ? pixels : Math.min(pixels, MOST_KEPT);
-    const axis = this.state.x === "wall" ? "time" : this.state.x;
-    // The starts of runs differ: a range of the wall clock is none of the time since the start.
-    const range = this.state.x === "wall" ? null : zoom;
-    for (const curves of [this.curves, ...(this.second ? [this.second.curves] : [])]) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+    const axis = this.state.x === "wall" ? "time" : this.state.x === "defined" ? "step" : this.state.x;
+    // The starts of runs differ: a range of the wall clock is none of the time since the start. Nor is one of other steps.
+    const range = this.state.x === "wall" || this.state.x === "defined" ? null : zoom;
+    if (this.state.x === "defined") this.findCounters(runs);
+    for (const curves of this.all) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+  }
+
+  private findCounters(runs: readonly Run[]): void {
+    const drawn = [this.metric, ...(this.second ? [this.second.metric] : [])];
+    const names = new Set(runs.flatMap((run) => drawn.flatMap((metric) => stepName(run, metric) ?? [])));
+    for (const name of names) if (!this.counters.has(name)) this.counters.set(name, this.curvesOf(name));
+  }
+
+  /** Puts a curve by step at the values of the metric that counts its steps, where the run defines one; null until that is there. */
+  private placed(curve: Curve, run: Run, metric: string): Curve | null {
+    const name = this.state.x === "defined" ? stepName(run, metric) : undefined;
+    if (name === undefined) return curve;
+    const counter = this.counters.get(name)?.pair(run.id)?.latest;
+    return counter ? placedBy(curve, counter) : null;
   }
 
   private resize(): void {
@@ -416,7 +458,7 @@ export class Chart {
   private async refine(): Promise<void> {
     const { plot, isRefining } = this;
     const { backend } = this.setting.store;
-    if (!plot || isRefining || backend.kind === "embedded") return;
+    if (!plot || isRefining || backend.kind === "embedded" || this.state.x === "defined") return;
     const across = placer(plot.x, plot.box.left, plot.box.width);
     const marks = [...plot.background, ...plot.series].filter(({ run }) => !isGroup(run)).flatMap((series) =>
       wideMarks(series.curve, plot.y.isLog, (from, to) => {
@@ -483,16 +525,17 @@ export class Chart {
     return all.flatMap(({ metric, curves }, at) => runs.flatMap((run) => {
       const pair = curves.pair(run.id);
       const shift = isWall ? Date.parse(run.started_at ?? "") / 1000 : 0;
-      if (!pair?.latest || Number.isNaN(shift)) return [];
+      const curve = pair?.latest && this.placed(pair.latest, run, metric);
+      if (!pair || !curve || Number.isNaN(shift)) return [];
       const [look, isSecond] = [only ? { colour: 0, dash: [] } : store.look(run.id), at > 0];
-      return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }];
+      return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
     }));
   }
 
   private smooth({ curve, run, isSecond }: Series, span: number): Float64Array {
     const { smoothing } = this.state;
     const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id);
-    const isPart = whole !== null && whole !== curve && curve.length > 0;
+    const isPart = !curve.steps && whole !== null && whole !== curve && curve.length > 0;
     return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
   }
 
@@ -501,6 +544,8 @@ export class Chart {
     const curves = this.runs.flatMap(({ id }) => this.curves.pair(id)?.latest ?? []);
     this.canvas.dataset["runs"] = String(curves.length);
     this.canvas.dataset["points"] = String(curves.reduce((sum, { header }) => sum + header.points, 0));
+    const { x, smoothing, group, logX, logY } = this.state;
+    this.canvas.dataset["manner"] = [x, smoothing, group, logX, logY].join();
     if (this.plot) this.canvas.dataset["plot"] = JSON.stringify({ x: this.plot.x, y: this.plot.y, box: this.plot.box });
   }
 

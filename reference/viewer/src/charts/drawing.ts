@@ -335,6 +335,8 @@ function drawBackgroundMarks(pieces: Pieces, all: readonly Series[]): void {
   drawPlaces(pieces, all.flatMap(resumesOf), RESUME, false);
 }
 
+/** Width of the cross of a value that is not finite, in pixels. */
+const CROSS = 6;
 const GAP = [5, 3];
 const RESUME = [1.5, 3];
 
@@ -350,11 +352,16 @@ function resumesOf({ curve, shift }: Series): number[] {
 function drawNotFinite({ pen, plot, x }: Pieces, all: readonly Series[]): void {
   const bottom = plot.box.top + plot.box.height - 5;
   const found = new Set<number>();
+  const wide: [number, number][] = [];
   for (const { curve, shift } of all) {
     const [first, last] = visible(curve, plot.x, shift);
     for (const i of notFiniteOf(curve)) {
       if (i < first || i >= last) continue;
-      for (const [from, to] of notFiniteSpans(curve, i)) found.add(Math.round((x(from + shift) + x(to + shift)) / 2));
+      for (const [from, to] of notFiniteSpans(curve, i)) {
+        const [begin, end] = [x(from + shift), x(to + shift)];
+        found.add(Math.round((begin + end) / 2));
+        if (end - begin > CROSS) wide.push([begin, end]);
+      }
     }
   }
   if (found.size === 0) return;
@@ -366,6 +373,11 @@ function drawNotFinite({ pen, plot, x }: Pieces, all: readonly Series[]): void {
     pen.lineTo(px + 3, bottom + 3);
     pen.moveTo(px - 3, bottom + 3);
     pen.lineTo(px + 3, bottom - 3);
+  }
+  // Somewhere in a bucket that is wider: a line over all of it.
+  for (const [begin, end] of wide) {
+    pen.moveTo(begin, bottom);
+    pen.lineTo(end, bottom);
   }
   pen.stroke();
 }
@@ -395,7 +407,10 @@ function drawStrip({ pen, manner, plot, x }: Pieces, all: readonly Series[]): vo
   for (const series of all) {
     if (isMean(series)) continue;
     const colour = markColour(series, plot, manner);
-    for (const { from, to } of anomaliesOf(series, plot.x, plot.y.isLog)) ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), colour);
+    for (const { from, to, alert } of anomaliesOf(series, plot.x, plot.y.isLog)) {
+      const own = alert ? manner.colours.flags[alert.level === "error" ? "error" : alert.level === "info" ? "note" : "warning"] : colour;
+      ticks.set(Math.round((x(Math.max(from, plot.x.from)) + x(Math.min(to, plot.x.to))) / 2), own);
+    }
   }
   for (const { place, kind } of plot.flags) if (place >= plot.x.from && place <= plot.x.to) ticks.set(Math.round(x(place)), manner.colours.flags[kind]);
   pen.globalAlpha = 1;

@@ -205,7 +205,7 @@ async function rawPlot(chart: Chart, plot: Plot): Promise<Plot> {
 
 async function rawCurve(chart: Chart, curve: Curve): Promise<Curve | null> {
   const { header, axis } = curve;
-  if (header.level === 1 || curve.count.reduce((sum, count) => sum + count, 0) > MOST_RAW) return null;
+  if (header.level === 1 || curve.steps || curve.count.reduce((sum, count) => sum + count, 0) > MOST_RAW) return null;
   const points: Point[] = [];
   for (let begin = 0; begin < curve.length; ) {
     let end = begin;

@@ -30,7 +30,7 @@ export function flagsOf(detail: Detail): PlacedFlag[] {
 /** Returns where a flag is on an axis; null if it has no place there. */
 export function placeOf(flag: PlacedFlag, axis: XAxis): number | null {
   if (axis === "wall") return flag.t === null || Number.isNaN(flag.started) ? null : flag.started + flag.t;
-  return flag[axis === "time" ? "t" : axis] ?? null;
+  return axis === "defined" ? null : (flag[axis === "time" ? "t" : axis] ?? null);
 }
 
 /** The flags of the selected runs, if they are few. */

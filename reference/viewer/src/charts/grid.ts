@@ -2,6 +2,7 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
+import { patternOf } from "../patterns.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
@@ -22,15 +23,17 @@ export interface Section {
 const LATE = /^(system|optim|opt|perf|time|timing|throughput)$/;
 const FIRST = /(^|[/_.])(loss|ppl|perplexity|acc|accuracy|reward)/;
 
-/** Returns the sections for the metrics of runs; *words* must all be in a name. */
-export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+/** Title of the section of pinned metrics; no part of a name begins like this. */
+const PINNED = "\0pinned";
+
+/** Returns the sections for the metrics of runs: first those that are pinned. *words* must all be in a name; between slashes they are a regular expression. */
+export function sectionsOf(runs: Iterable<Run>, words: string, pins: readonly string[] = []): Section[] {
+  const isWanted = namesWith(words);
   const names = new Set<string>();
   for (const { metrics } of runs) for (const name of Object.keys(metrics)) names.add(name);
   const sections = new Map<string, string[]>();
   for (const name of names) {
-    const lower = name.toLowerCase();
-    if (!wanted.every((word) => lower.includes(word))) continue;
+    if (pins.includes(name) || !isWanted(name)) continue;
     const slash = name.indexOf("/");
     const title = slash > 0 ? name.slice(0, slash) : "";
     const known = sections.get(title);
@@ -39,9 +42,25 @@ export function sectionsOf(runs: Iterable<Run>, words: string): Section[] {
   }
   const order = new Intl.Collator("en", { numeric: true });
   const rank = (title: string) => (title === "" ? 0 : LATE.test(title) ? 2 : 1);
-  return [...sections]
+  const pinned = pins.filter((name) => names.has(name) && isWanted(name));
+  const rest = [...sections]
     .sort(([a], [b]) => rank(a) - rank(b) || order.compare(a, b))
     .map(([title, metrics]) => ({ title, metrics: metrics.sort((a, b) => Number(FIRST.test(b)) - Number(FIRST.test(a)) || order.compare(a, b)) }));
+  return pinned.length > 0 ? [{ title: PINNED, metrics: pinned }, ...rest] : rest;
+}
+
+/** Returns whether a name has all of some words; a text between slashes is a regular expression, which matches no name while it cannot be read. */
+function namesWith(words: string): (name: string) => boolean {
+  const [, pattern] = /^\/(.+)\/$/.exec(words.trim()) ?? [];
+  if (pattern === undefined) {
+    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+    return (name) => wanted.every((word) => name.toLowerCase().includes(word));
+  }
+  try {
+    return patternOf(pattern);
+  } catch {
+    return () => false;
+  }
 }
 
 /** Returns what to do where there is no run yet: three lines that write one. */
@@ -82,8 +101,8 @@ export class Grid {
   /** Redraws after the runs or the state have changed. */
   update(): void {
     const runs = this.setting.only ? [this.setting.only] : this.store.drawn;
-    const { metrics, focus } = this.store.state;
-    const all = sectionsOf(runs, focus === "" ? metrics : "");
+    const { metrics, focus, pins } = this.store.state;
+    const all = sectionsOf(runs, focus === "" ? metrics : "", pins);
     const sections = all.slice(0, MOST_SECTIONS);
     this.rest.hidden = focus !== "" || all.length <= MOST_SECTIONS;
     this.rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
@@ -148,7 +167,7 @@ export class Grid {
   private section({ title, metrics }: Section, chart: (metric: string, isLarge: boolean) => HTMLElement): HTMLElement {
     const limit = this.limit(title);
     const isOpen = !this.closed.has(title);
-    const name = title === "" ? "Metrics" : plain(title);
+    const name = title === "" ? "Metrics" : title === PINNED ? "Pinned" : plain(title);
     const head = html("summary", {}, html("h2", {}, name), html("span", { class: "count" }, grouped(metrics.length)));
     const charts = isOpen ? metrics.slice(0, limit).map((metric) => chart(metric, false)) : [];
     const rest = metrics.length - limit;

@@ -43,6 +43,7 @@ function digitsOf(value: number, apart: number): number {
 /** Returns a single place in words, for example `step 1 024`. */
 export function placeText(place: number, axis: XAxis): string {
   if (axis === "time" || axis === "wall") return textOf(place, axis, 0);
+  if (axis === "defined") return `at ${short(place, 6)}`;
   return `${axis} ${axis === "epoch" ? short(place) : grouped(Math.round(place))}`;
 }
 

@@ -20,6 +20,7 @@ export class Toolbar {
   private readonly legend = html("div", { class: "legend", hidden: true });
   private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
   private groupRuns: unknown = null;
+  private defined: { runs: unknown; isAny: boolean } = { runs: null, isAny: false };
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
   private readonly weight = html("output", {});
   private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" | "clip" }[];
@@ -50,8 +51,8 @@ export class Toolbar {
       html("label", { title: "A moving average: how much each point keeps of those before it. 0.9 removes noise, 0.99 shows only slow changes. Short and long runs are smoothed alike. Spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
       !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
       !isOfOneRun && html("label", { title: "Gives runs the colour of a result or a setting: numbers by a scale, other values by group" }, html("span", { class: "label" }, "Colour by"), this.colour),
-      !isOfOneRun && html("label", { title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
-      ...this.boxes.map(({ box, key }) => html("label", { class: "check", title: texts[key]![1] }, box, texts[key]![0])),
+      !isOfOneRun && html("label", { class: "toolbar-rare", title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
+      ...this.boxes.map(({ box, key }) => html("label", { class: key === "clip" ? "check toolbar-rare" : "check", title: texts[key]![1] }, box, texts[key]![0])),
     );
     const axis = html("label", {}, html("span", { class: "label" }, "x"), this.axis);
     this.element = html("div", { class: "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset, this.legend);
@@ -61,6 +62,8 @@ export class Toolbar {
     const { state } = this.store;
     if (document.activeElement !== this.words) this.words.value = state.metrics;
     this.axis.value = state.x;
+    // Most runs define no other step.
+    this.axis.querySelector<HTMLOptionElement>("[value=defined]")!.hidden = state.x !== "defined" && !this.hasDefinedSteps();
     if (!this.isOfOneRun) this.updateGroups();
     if (document.activeElement !== this.smoothing) this.smoothing.value = String(-Math.log10(1 - state.smoothing));
     this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
@@ -69,6 +72,12 @@ export class Toolbar {
     this.updateLegend();
     const inUse = [state.colour !== "" && !this.isOfOneRun, state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY, state.clip].filter(Boolean).length;
     this.opener.textContent = inUse === 0 ? "Options" : `Options (${inUse})`;
+  }
+
+  private hasDefinedSteps(): boolean {
+    const { listed } = this.store;
+    if (this.defined.runs !== listed) this.defined = { runs: listed, isAny: listed.some(({ metrics }) => Object.values(metrics).some(({ step_name }) => step_name !== undefined)) };
+    return this.defined.isAny;
   }
 
   /** Says what the colours mean: a bar for numbers, a swatch for each group. */

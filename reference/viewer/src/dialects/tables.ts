@@ -36,9 +36,13 @@ export const USUAL_NAMES: readonly string[] = [
  "training.jsonl",
  "validation.jsonl",
  "validation_*.jsonl",
+ "*trials*.csv",
+ "*journal*.log",
+ "optuna*.log",
  "result.json",
  "progress.json",
  "progress.txt",
+ "metric-*.jsonl",
  "stats.jsonl",
  "run-*-tag-*.csv",
  "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl",
@@ -56,6 +60,174 @@ export const PART_NAMES: readonly string[] = [
 ];
 
 export const DIALECTS: readonly Dialect[] = [
+ {
+  "name": "bar-table",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": "|"
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch",
+    "schritt",
+    "epoche"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch",
+   "schritt",
+   "epoche"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch",
+   "epoche"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
  {
   "name": "baselines",
   "rank": "program",
@@ -123,6 +295,26 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "clu-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ (?:logging_writer|\\w+)\\.py:\\d+\\] \\[(?P<step>\\d+)\\] (?P<pairs>[^\\s=]+=.*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ \\w+\\.py:\\d+\\] \\[\\d+\\] [^\\s=]+=[-+\\d.n]"
+  },
+  "step": [
+   "step"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -505,6 +697,9 @@ export const DIALECTS: readonly Dialect[] = [
    "epoch"
   ],
   "steps": "any",
+  "planned": [
+   "max_steps"
+  ],
   "non_finite": [
    "bare"
   ]
@@ -674,14 +869,20 @@ export const DIALECTS: readonly Dialect[] = [
   "form": {
    "type": "pattern",
    "patterns": [
-    "(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
+    "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
    ]
   },
   "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
+   "text": "(?m)(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)"
   },
   "step": [
    "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
   ],
   "steps": "any",
   "non_finite": [
@@ -749,6 +950,9 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "steps": "any",
+  "planned": [
+   "total_steps"
+  ],
   "non_finite": [
    "bare"
   ]
@@ -1775,6 +1979,9 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "steps": "any",
+  "planned": [
+   "planned"
+  ],
   "non_finite": [
    "text"
   ]
@@ -1976,6 +2183,83 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "steps": "increase",
+  "non_finite": [
+   "bare"
+  ]
+ },
+ {
+  "name": "optuna-csv",
+  "rank": "program",
+  "files": [
+   "*trials*.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "keys": [
+    "number",
+    "datetime_start",
+    "state"
+   ]
+  },
+  "step": [
+   "number"
+  ],
+  "time": [
+   {
+    "key": "datetime_complete",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "Unnamed: 0"
+   ]
+  },
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "optuna-journal",
+  "rank": "program",
+  "files": [
+   "*journal*.log",
+   "optuna*.log"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "op_code",
+    "worker_id"
+   ]
+  },
+  "step": [
+   "trial_id"
+  ],
+  "time": [
+   {
+    "key": "datetime_complete",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "op_code",
+    "state",
+    "study_id",
+    "step",
+    "param_value_internal",
+    "directions/"
+   ],
+   "lists": true
+  },
+  "steps": "any",
   "non_finite": [
    "bare"
   ]
@@ -2313,6 +2597,62 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "text"
+  ]
+ },
+ {
+  "name": "stylegan-console",
+  "rank": "program",
+  "files": [
+   "log.txt"
+  ],
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^tick (?P<tick>\\d+)\\s+kimg (?P<kimg>[\\d.]+)\\s+time .*?\\s(?P<pairs>sec/tick .*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^tick \\d+\\s+kimg [\\d.]+\\s+time "
+  },
+  "step": [
+   "tick"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "stylegan-metric",
+  "rank": "program",
+  "files": [
+   "metric-*.jsonl"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "metric",
+    "snapshot_pkl",
+    "num_gpus"
+   ]
+  },
+  "step": [],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "unix-seconds"
+   }
+  ],
+  "values": {
+   "except": [
+    "num_gpus"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "bare"
   ]
  },
  {

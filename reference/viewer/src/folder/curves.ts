@@ -25,12 +25,14 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
     const first = axis === "tokens" ? (place(whole)[0] ?? NaN) : pyramid.first[axis];
     const at = (step: number) => placeOfStep(whole, step, place);
     const { gaps, resumes } = scan;
+    const alerts = scan.alerts.filter((alert) => alert.metric === null || alert.metric === metric);
     frames.push(
       packedFrame(
         {
           ...common, attempt: "latest", points: pyramid.points, level: chosen.level, buckets: chosen.count.length, ...rangeOf(axis, first, place(whole)),
           gaps: gaps.map((gap) => ({ [axis]: axis === "tokens" ? (gap.step === null ? null : at(gap.step)) : gap[axis], line: gap.line, offset: gap.offset, length: gap.length })),
           resumes: resumes.map((resume) => ({ [axis]: axis === "tokens" ? (resume.step === null ? null : at(resume.step)) : resume[axis], line: resume.line })),
+          ...(alerts.length > 0 ? { alerts: alerts.map(({ line, offset, rule, level, ...alert }) => ({ [axis]: axis === "tokens" ? (alert.step === null ? null : at(alert.step)) : alert[axis], line, offset, rule, level })) } : {}),
           best: bestOf(scan, metric, pyramid, (step) => (axis === "step" ? step : at(step)), axis),
         },
         chosen, place,

@@ -58,7 +58,10 @@ export class Scan {
   gapBytes = 0;
   readonly gaps: (Mark & { reason: string })[] = [];
   readonly resumes: (Places & { line: number })[] = [];
+  readonly alerts: (Places & { line: number; offset: number; rule: string; level: string; metric: string | null })[] = [];
   readonly goals = new Map<string, string>();
+  /** The metric that counts the steps of another one. */
+  readonly stepNames = new Map<string, string>();
   readonly latest = new Map<string, Pyramid>();
   /** What later attempts did again, one stretch for each resumption. */
   readonly abandoned: Map<string, Pyramid>[] = [];
@@ -75,6 +78,9 @@ export class Scan {
   private place: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
   private endsStretch = true;
   private hasSteps = false;
+  private planned: number | null = null;
+  private firstPlace: number | null = null;
+  private lastPlace = -Infinity;
   /** True while a record is taken in that a later attempt supersedes. */
   private isOld = false;
   private gapCount = 0;
@@ -219,8 +225,23 @@ export class Scan {
     return row === null || !("reason" in row);
   }
 
-  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, goal }: Row): void {
+  /** Takes in how far a record is on the way to the last step that was planned. */
+  private takePlan(planned: number | null, place: number | null): void {
+    if (place === null) return;
+    if (planned !== null) this.planned = planned;
+    this.firstPlace ??= place;
+    this.lastPlace = planned === null ? Math.max(this.lastPlace, place) : place;
+  }
+
+  /** Whether the last step that was planned was reached; null where none is known. What counts from 0 reaches one less. */
+  get hasReached(): boolean | null {
+    const planned = this.options.rows?.document?.beside ?? this.planned;
+    return planned === null || this.firstPlace === null ? null : this.lastPlace >= planned - Number(this.firstPlace === 0);
+  }
+
+  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
     this.records++;
+    this.takePlan(planned, step ?? epoch);
     if (this.learns) this.attempts.learnAttempt(attempt);
     this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
     const figure = step ?? this.lastStep ?? 0;
@@ -306,9 +327,19 @@ export class Scan {
       this.takeChangedSettings(value["config"]);
       this.resume(value, time);
     }
-    else if (kind === "define" && typeof value["name"] === "string" && typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
+    else if (kind === "define" && typeof value["name"] === "string") {
+      if (typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
+      if (typeof value["step_name"] === "string") this.stepNames.set(value["name"], value["step_name"]);
+    }
     else if (kind === "step") this.takeStep(value, time);
     else this.addAll(kind, value, valuesOf(value, "toy/v1", kind), time);
+    if (kind === "alert") this.takeAlert(value, time);
+  }
+
+  private takeAlert({ step, rule, level, metric }: Members, time: number): void {
+    const text = (value: Json | undefined) => (typeof value === "string" ? value.slice(0, 4096) : "");
+    const at = typeof step === "number" ? step : this.place.step;
+    if (this.alerts.length < MOST_MARKS) this.alerts.push({ ...placesOf({ step: at, time, epoch: NaN }), line: this.line, offset: this.offset, rule: text(rule), level: text(level), metric: typeof metric === "string" ? metric : null });
   }
 
   private begin(value: Members): void {

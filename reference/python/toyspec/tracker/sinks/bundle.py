@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
 
 from toyspec.mirrors.settings import Mirror, Selecting
 from toyspec.system_calls import cause_of, say
@@ -49,10 +48,10 @@ class BundleSink(Sink):
                 backend=this_backend() if config.backend is None else config.backend,
                 host=config.host,
                 git=git_revision() if config.git is None else config.git,
-                compare_to=UNSET if config.compare_to is None else config.compare_to,
-                name=UNSET if config.run_name is None else config.run_name,
-                tags=list(config.tags) or UNSET,
-                notes=UNSET if config.notes is None else config.notes,
+                compare_to=config.compare_to,
+                name=config.run_name,
+                tags=list(config.tags) or None,
+                notes=config.notes,
             )
 
     @classmethod
@@ -89,7 +88,7 @@ class BundleSink(Sink):
         """Write an eval event."""
         self._resume_where_left()
         members = event_members("eval", metrics)
-        self.writer.eval(_EVALUATION, step=UNSET if step is None else step, **members)
+        self.writer.eval(_EVALUATION, step=step, **members)
 
     def log_system(self, step: int | None, metrics: Mapping[str, float], /) -> None:
         """Write a system event, with the memory of the device where it is not given."""
@@ -98,7 +97,7 @@ class BundleSink(Sink):
         memory = device_memory()
         if memory is not None and not members.keys() & {"memory_used_bytes", "memory_limit_bytes"}:
             members |= {"memory_used_bytes": memory.used, "memory_limit_bytes": memory.limit}
-        self.writer.system(step=UNSET if step is None else step, **members)
+        self.writer.system(step=step, **members)
 
     def log_gradient(self, step: int, name: str, statistics: GradientStatistics) -> None:
         """Write a grad event."""

@@ -1,0 +1,104 @@
+"""``toyspec pull``: fetch runs from a repository or bucket of Hugging Face."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.cli.parsers import Parser, UsageError, local_path
+from toyspec.cli.progress import Progress
+from toyspec.cli.push import failed, needed
+from toyspec.cli.sync_reports import SyncShower
+from toyspec.errors import PlaceError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.sync.results import SyncReport
+
+_DESCRIPTION = """\
+Fetch what the runs in REPOSITORY have and DIR lacks, and end. REPOSITORY is one
+of Hugging Face: hf://NAME/MODEL, hf://datasets/NAME/DATASET,
+hf://spaces/NAME/SPACE or hf://buckets/NAME/BUCKET, each with /PATH after it for
+a folder, and @REVISION after the name for a branch, a tag or a commit. The run
+REPOSITORY/a becomes DIR/a; a run in REPOSITORY itself becomes DIR.
+
+A log in DIR is only replaced by one that continues it, never while a program
+writes it. What DIR has beyond the repository stays, and is reported. After any
+interruption, call it again: what has arrived is kept in a hidden folder beside
+DIR until then.
+
+The log of a run is fetched: streams, their side files, run.json, flow.json and
+the seal. --all fetches all other files of the runs too.
+
+Other commands read a repository in place: toyspec ls hf://NAME/MODEL/runs."""
+
+_EPILOG = """\
+Public repositories need no token; for others it is that of `hf auth login`, or
+HF_TOKEN. This needs the extra hub: python -m pip install 'toyspec[hub]'.
+
+exit status:
+  0  DIR has everything
+  1  something is left: another or a longer run is in DIR, or fetching failed
+  2  wrong usage, no such repository, or no run in it
+
+examples:
+  toyspec pull hf://me/my-model/runs runs/
+  toyspec pull --all hf://datasets/me/my-runs@v1 runs/"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and examples to *parser*."""
+    parser.usage = "toyspec pull [OPTION…] REPOSITORY DIR"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("repository", metavar="REPOSITORY", help="where the runs are")
+    parser.add_argument("directory", metavar="DIR", type=local_path, help="where they are written")
+    parser.add_argument("--all", action="store_true", help="fetch weights, artifacts and all other files too")
+    parser.add_argument("--dry-run", action="store_true", help="fetch nothing, and say what would be fetched")
+    parser.add_argument("--checksum", action="store_true", help="compare every byte of what has no digest there")
+    parser.add_argument(
+        "--keep-both", action="store_true", help="where DIR has another run, rename that one, and fetch this one"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON report")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was fetched")
+
+
+def run(options: Namespace) -> int:
+    """Fetch the runs and return an exit code."""
+    try:
+        report = _pulled(options)
+    except PlaceError as error:
+        return failed("toyspec pull", error)
+    if not report.runs:
+        raise UsageError(f"{options.repository}: no run in the repository or in this folder of it")
+    shower = SyncShower("toyspec pull", options)
+    shower.take(report)
+    shower.finish()
+    return shower.status
+
+
+def _pulled(options: Namespace) -> SyncReport:
+    """Return what became of the runs; raise PlaceError."""
+    from toyspec.hub.locations import location_of
+
+    location = location_of(options.repository)
+    needed()
+    from toyspec.hub.pulling import pull
+    from toyspec.sync.run_sync import SyncSettings
+
+    settings = SyncSettings(
+        extent="all" if options.all else "logs",
+        thoroughness="all" if options.checksum else "ends",
+        on_conflict="keep both" if options.keep_both else "leave",
+    )
+    progress = Progress("pulling")
+    try:
+        return pull(
+            location,
+            options.directory,
+            settings,
+            is_rehearsal=options.dry_run,
+            on_files=lambda done, total: progress.show(f"{done} of {total} files"),
+        )
+    finally:
+        progress.erase()

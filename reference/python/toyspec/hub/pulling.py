@@ -1,0 +1,134 @@
+"""Fetches the runs of a repository or bucket into a directory, where they continue the logs that are there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from toyspec.errors import PlaceError, StreamError
+from toyspec.hub.locations import is_plain_path
+from toyspec.hub.repository import HubRepository
+from toyspec.sync.comparing import has_digest_of, relation
+from toyspec.sync.results import RunResult, SyncReport
+from toyspec.sync.run_files import STREAMS, is_of_log
+from toyspec.sync.spans import LocalFile
+from toyspec.sync.syncing import JOBS, Syncing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.hub.locations import HubLocation
+    from toyspec.places.place import Entry
+    from toyspec.sync.run_files import Extent
+    from toyspec.sync.run_sync import SyncSettings
+
+
+def pull(
+    location: HubLocation,
+    directory: str,
+    settings: SyncSettings,
+    *,
+    is_rehearsal: bool = False,
+    on_files: Callable[[int, int], None] = lambda *_: None,
+) -> SyncReport:
+    """Fetch what the runs at *location* have and *directory* lacks, and return what became of each.
+
+    Files are fetched into a hidden folder beside *directory*, which an interrupted call leaves for the next one.
+    *on_files* gets the number of files that are fetched so far, and of all. Raises PlaceError and OSError.
+    """
+    repository = HubRepository(location, "")
+    repository.open()
+    place, name = os.path.split(os.path.abspath(directory))
+    staging = os.path.join(place, f".{name}.pull")
+    runs = _runs_of(repository, settings.extent)
+    lacking = {run: files for run, files in runs.items() if not _are_there(files, directory, repository, settings)}
+    if is_rehearsal:
+        results = [
+            _rehearsed(run, files, _local(run, directory, location), is_lacking=run in lacking)
+            for run, files in runs.items()
+        ]
+        return SyncReport(root=location.address, address=directory, runs=results, is_rehearsal=True)
+    os.makedirs(staging, exist_ok=True)
+    _fetch([file for files in lacking.values() for file in files], staging, repository, on_files)
+    root = os.path.join(staging, location.path) if location.path else staging
+    report = SyncReport(root=location.address, address=directory, runs=[])
+    if lacking:
+        report.runs = Syncing(root, directory, settings).once().runs
+    for run in report.runs:
+        run.run = _joined(location.address, os.path.relpath(run.run, root).replace(os.sep, "/"))
+    same = [run for run in runs if run not in lacking]
+    report.runs += [_rehearsed(run, [], _local(run, directory, location), is_lacking=False) for run in same]
+    if not report.count("failed"):
+        shutil.rmtree(staging)
+    return report
+
+
+def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]]:
+    """Return the files of each run by its address; raise PlaceError for a path that would leave the directory."""
+    address = repository.location.address
+    entries = list(repository.entries(address))
+    found: dict[str, list[Entry]] = {
+        run: [] for run, _, name in (entry.address.rpartition("/") for entry in entries) if name in STREAMS
+    }
+    for entry in entries:
+        run = _run_above(entry.address, found, address)
+        if run is None:
+            continue
+        name = entry.address[len(run) + 1 :]
+        if not is_plain_path(repository.path_of(entry.address)):
+            raise PlaceError(entry.address, "its name is not that of a file in a folder, so nothing was fetched")
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if not hidden and (extent == "all" or is_of_log(name)):
+            found[run].append(entry)
+    return found
+
+
+def _run_above(address: str, runs: dict[str, list[Entry]], root: str) -> str | None:
+    above = address
+    while len(above) > len(root):
+        above = above.rpartition("/")[0]
+        if above in runs:
+            return above
+    return None
+
+
+def _are_there(files: list[Entry], directory: str, repository: HubRepository, settings: SyncSettings) -> bool:
+    """Return whether *directory* has the same bytes in each of *files*."""
+    for entry in files:
+        path = _local(entry.address, directory, repository.location)
+        if not os.path.isfile(path) or os.path.getsize(path) != entry.size:
+            return False
+        try:
+            with LocalFile(path, lines=False) as file:
+                if has_digest_of(entry, file):
+                    continue
+                if repository.head or relation(file, entry, repository, settings.thoroughness) != "same":
+                    return False
+        except StreamError:
+            return False
+    return True
+
+
+def _local(address: str, directory: str, location: HubLocation) -> str:
+    below = address[len(location.address) + 1 :]
+    return os.path.join(directory, *below.split("/")) if below else directory
+
+
+def _rehearsed(run: str, files: list[Entry], path: str, *, is_lacking: bool) -> RunResult:
+    result = RunResult(run=run, address=path)
+    if is_lacking:
+        result.outcome, result.files, result.sent = "sent", len(files), sum(file.size for file in files)
+    return result
+
+
+def _joined(address: str, below: str) -> str:
+    return address if below == "." else f"{address}/{below}"
+
+
+def _fetch(files: list[Entry], staging: str, repository: HubRepository, on_files: Callable[[int, int], None]) -> None:
+    """Fetch *files* into *staging*; what an earlier call has fetched of the same content is not fetched again."""
+    with ThreadPoolExecutor(JOBS) as threads:
+        for number, _ in enumerate(threads.map(lambda file: repository.fetch(file, staging), files)):
+            on_files(number + 1, len(files))

@@ -1,0 +1,297 @@
+"""A repository or bucket of the hub as a place that is written: what is put is staged, and committed at once."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from errno import EACCES, ENOENT
+from logging import ERROR
+from typing import TYPE_CHECKING, NamedTuple
+
+from huggingface_hub import CommitOperationAdd, CommitOperationCopy, HfApi, HfFileSystem, get_token
+from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import logging
+from huggingface_hub.utils.tqdm import disable_progress_bars
+
+from toyspec.errors import PlaceError
+from toyspec.hub.reported import reported
+from toyspec.places.place import ChangedError, Entry, FetchedBytes
+from toyspec.sync.run_files import STREAMS
+from toyspec.sync.targets import CannotExtendError
+from toyspec.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from huggingface_hub import BucketFile
+
+    from toyspec.hub.locations import HubLocation
+    from toyspec.sync.spans import Span
+    from toyspec.sync.targets import Readable
+
+_COMMIT_FILES = 200
+_COMMIT_BYTES = 64 << 20
+# Above this size the hub takes a file outside of the commit.
+_SMALL_BYTES = 10 << 20
+_BLOCK_BYTES = 1 << 20
+
+
+class _Staged(NamedTuple):
+    source: str
+    """The path of a file of this machine; for a copy, the address of an object of the hub."""
+    size: int
+    is_copy: bool = False
+
+
+class HubRepository:
+    """A repository at its newest commit, or a bucket; what is put or copied is there after ``commit``."""
+
+    def __init__(self, location: HubLocation, scratch: str) -> None:
+        """Keep copies of logs that may grow in the directory *scratch*."""
+        self.location = location
+        self.place: Readable = self
+        self._api = HfApi(library_name="toyspec", library_version=__version__)
+        self._scratch = scratch
+        self._lock = threading.Lock()
+        self._staged: dict[str, _Staged] = {}
+        self._entries: dict[str, Entry] = {}
+        self._copies = itertools.count(1)
+        self._head = ""
+        self._files: HfFileSystem | None = None
+        # What it retries is not an error yet, and what fails is reported once.
+        logging.set_verbosity(ERROR)
+        disable_progress_bars()
+
+    @property
+    def page(self) -> str:
+        """The address of its page on the web."""
+        return f"{self._api.endpoint}/{self.location.page}"
+
+    @property
+    def head(self) -> str:
+        """The commit that is compared; empty for a bucket."""
+        return self._head
+
+    def require_token(self) -> None:
+        """Raise PlaceError where there is no token to write with."""
+        if get_token() is None:
+            fact = "there is no token; log in with `hf auth login`, or set HF_TOKEN"
+            raise PlaceError(self.location.root, fact, number=EACCES)
+
+    def create(self, *, is_public: bool) -> None:
+        """Create it where it is not there; one that is there does not change."""
+        name, kind = self.location.name, self.location.kind
+        with reported(self.location.root):
+            if kind == "bucket":
+                self._api.create_bucket(name, private=not is_public, exist_ok=True)
+            else:
+                sdk = "static" if kind == "space" else None
+                self._api.create_repo(name, repo_type=kind, private=not is_public, exist_ok=True, space_sdk=sdk)
+
+    def open(self) -> None:
+        """List what is there now; raise PlaceError."""
+        self._staged.clear()
+        location = self.location
+        with reported(location.root):
+            if location.kind == "bucket":
+                self._api.bucket_info(location.name)
+                listed = self._api.list_bucket_tree(location.name, prefix=location.path or None, recursive=True)
+                self._entries = dict(map(self._bucket_entry, (each for each in listed if each.type == "file")))
+            else:
+                info = self._api.repo_info(location.name, repo_type=location.kind, revision=location.revision)
+                self._head = info.sha or ""
+                self._entries = dict(map(self._repository_entry, self._listed()))
+        self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
+
+    def _listed(self) -> list[RepoFile]:
+        location = self.location
+        try:
+            found = self._api.list_repo_tree(
+                location.name, location.path or None, recursive=True, revision=self._head, repo_type=location.kind
+            )
+            return [each for each in found if isinstance(each, RepoFile)]
+        except EntryNotFoundError:
+            return []
+
+    def _repository_entry(self, file: RepoFile) -> tuple[str, Entry]:
+        identity = f"git:{file.blob_id}" if file.lfs is None else f"sha256:{file.lfs.sha256}"
+        address = f"{self.location.root}/{file.path}"
+        return address, Entry(address, file.size, identity)
+
+    def _bucket_entry(self, file: BucketFile) -> tuple[str, Entry]:
+        address = f"{self.location.root}/{file.path}"
+        return address, Entry(address, file.size, f"xet:{file.xet_hash}")
+
+    def path_of(self, address: str) -> str:
+        """Return the path of *address* in the repository or bucket."""
+        return address[len(self.location.root) + 1 :]
+
+    def entries(self, address: str) -> Iterator[Entry]:
+        """See Place."""
+        start = f"{address}/"
+        return (entry for entry in self._entries.values() if entry.address.startswith(start))
+
+    def status(self, address: str) -> Entry:
+        """See Place."""
+        if address not in self._entries:
+            raise FileNotFoundError(ENOENT, "No such object", address)
+        return self._entries[address]
+
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
+        """See Place."""
+        entry = self.status(address)
+        if identity is not None and entry.identity != identity:
+            raise ChangedError(address)
+        end = min(offset + size, entry.size)
+        if offset >= end:
+            return FetchedBytes(b"", entry)
+        assert self._files is not None
+        with reported(address):
+            return FetchedBytes(self._files.cat_file(self._pinned(address), start=offset, end=end), entry)
+
+    def _pinned(self, address: str) -> str:
+        root = self.location._replace(revision=self._head or None).root
+        return f"{root}/{self.path_of(address)}"
+
+    def fetch(self, entry: Entry, directory: str) -> None:
+        """Fetch *entry* to its path below *directory*; one that is there already with the same content is kept."""
+        path, location = self.path_of(entry.address), self.location
+        with reported(entry.address):
+            if location.kind == "bucket":
+                self._fetch_from_bucket(path, os.path.join(directory, *path.split("/")), entry)
+            else:
+                self._api.hf_hub_download(
+                    location.name, path, repo_type=location.kind, revision=self._head, local_dir=directory
+                )
+
+    def _fetch_from_bucket(self, path: str, local: str, entry: Entry) -> None:
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        # Hidden, so that it is not taken for a file of the run.
+        mark = os.path.join(os.path.dirname(local), f".{os.path.basename(local)}.identity")
+        if _text_of(mark) == entry.identity:
+            return
+        self._api.download_bucket_files(self.location.name, [(path, local)], raise_on_missing_files=True)
+        with open(mark, "w", encoding="ascii") as file:
+            file.write(entry.identity)
+
+    def can_extend(self, entry: Entry) -> bool:
+        """See Target."""
+        del entry
+        return False
+
+    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
+        """See Target; the hub takes whole files."""
+        del base, span, known
+        raise CannotExtendError(address)
+
+    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
+        """Stage *span*. A log may grow until it is committed, so it is copied; *known* is what the commit replaces."""
+        self._require(address, known)
+        source = span.file.path
+        if os.path.basename(source) in STREAMS:
+            source = os.path.join(self._scratch, f"{next(self._copies)}-{os.path.basename(source)}")
+            with open(source, "wb") as file:
+                file.writelines(span.blocks(_BLOCK_BYTES))
+        with self._lock:
+            self._staged[address] = _Staged(source, span.size)
+        return Entry(address, span.stop, "staged")
+
+    def put_file(self, path: str, address: str) -> None:
+        """Stage the file *path* as it is when it is committed."""
+        with self._lock:
+            self._staged[address] = _Staged(path, os.path.getsize(path))
+
+    def copy(self, base: Entry, address: str) -> None:
+        """See Target."""
+        self._require(address, None)
+        with self._lock:
+            self._staged[address] = _Staged(base.address, base.size, is_copy=True)
+
+    def _require(self, address: str, known: Entry | None) -> None:
+        there = self._entries.get(address)
+        if (there and there.identity) != (known and known.identity):
+            raise ChangedError(address)
+
+    def commit(self, message: str, runs: Iterable[str], done: Callable[[int, int], None]) -> int:
+        """Commit what is staged, and return the number of commits; *done* gets the number of files so far, and of all.
+
+        The files of one of *runs*, which are addresses, are in one commit. Raises ChangedError where the repository is
+        another one than ``open`` has listed; PlaceError.
+        """
+        commits, sent = 0, 0
+        for part in _parts(self._staged, frozenset(runs)):
+            with reported(self.location.root):
+                if self.location.kind == "bucket":
+                    self._commit_to_bucket(part)
+                else:
+                    self._commit_to_repository(part, message)
+            commits += 1
+            sent += len(part)
+            done(sent, len(self._staged))
+        return commits
+
+    def _commit_to_repository(self, part: dict[str, _Staged], message: str) -> None:
+        path, head = self.path_of, self._head
+        operations = [
+            CommitOperationCopy(path(staged.source), path(address), src_revision=head)
+            if staged.is_copy
+            else CommitOperationAdd(path(address), staged.source)
+            for address, staged in part.items()
+        ]
+        made = self._api.create_commit(
+            self.location.name,
+            operations,
+            commit_message=message,
+            repo_type=self.location.kind,
+            revision=self.location.revision,
+            parent_commit=head,
+        )
+        self._head = made.oid
+
+    def _commit_to_bucket(self, part: dict[str, _Staged]) -> None:
+        path, name = self.path_of, self.location.name
+        copies = [
+            ("bucket", name, self._entries[staged.source].identity.removeprefix("xet:"), path(address))
+            for address, staged in part.items()
+            if staged.is_copy
+        ]
+        # An object that is replaced gets its other name first.
+        if copies:
+            self._api.batch_bucket_files(name, copy=copies)
+        added = [(staged.source, path(address)) for address, staged in part.items() if not staged.is_copy]
+        if added:
+            self._api.batch_bucket_files(name, add=list(added))
+
+
+def _parts(staged: dict[str, _Staged], runs: frozenset[str]) -> Iterator[dict[str, _Staged]]:
+    """Yield what is *staged* in parts for one commit each; the files of a run stay together."""
+    by_run: dict[str, dict[str, _Staged]] = {}
+    for address, each in staged.items():
+        by_run.setdefault(_run_of(address, runs), {})[address] = each
+    part: dict[str, _Staged] = {}
+    for files in by_run.values():
+        together = [*part.values(), *files.values()]
+        small = sum(each.size for each in together if each.size <= _SMALL_BYTES)
+        if part and (len(together) > _COMMIT_FILES or small > _COMMIT_BYTES):
+            yield part
+            part = {}
+        part |= files
+    if part:
+        yield part
+
+
+def _run_of(address: str, runs: frozenset[str]) -> str:
+    above = address
+    while above not in runs and "/" in above.removeprefix("hf://"):
+        above = above.rpartition("/")[0]
+    return above
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

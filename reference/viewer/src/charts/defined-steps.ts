@@ -1,0 +1,60 @@
+/** A metric that counts the steps of others, as `define` names it, as their axis x. */
+
+import type { Curve } from "../frames.js";
+import type { Places } from "../protocol.js";
+
+const KNOWN = new WeakMap<Curve, { steps: Curve; placed: Curve | null }>();
+
+/**
+ * Returns a curve by step at the values that another metric of the run had at these steps; null where it had none.
+ *
+ * Both are by step. The places are exact where both have single points or were logged together; between two points of the other
+ * metric they are on the line between them.
+ */
+export function placedBy(curve: Curve, steps: Curve): Curve | null {
+  const known = KNOWN.get(curve);
+  if (known?.steps === steps) return known.placed;
+  const placed = withPlaces(curve, steps);
+  KNOWN.set(curve, { steps, placed });
+  return placed;
+}
+
+function withPlaces(curve: Curve, steps: Curve): Curve | null {
+  const at = (step: number) => valueAt(steps, step);
+  const places = curve.place.map(at);
+  const kept = [...places.keys()].filter((index) => Number.isFinite(places[index]));
+  if (kept.length === 0) return null;
+  const only = (values: Float64Array) => Float64Array.from(kept, (index) => values[index]!);
+  const place = only(places);
+  const known = curve.header.range[curve.axis];
+  const first = known ? at(known[0]) : NaN;
+  const moved = <Mark extends Places>(mark: Mark): Mark => {
+    const found = typeof mark.step === "number" ? at(mark.step) : NaN;
+    return { ...mark, step: Number.isFinite(found) ? found : null };
+  };
+  const { gaps = [], resumes = [], alerts = [], best } = curve.header;
+  const header = {
+    ...curve.header, buckets: kept.length, range: { step: [Number.isFinite(first) ? first : place[0]!, place.at(-1)!] as [number, number] },
+    gaps: gaps.map(moved), resumes: resumes.map(moved), alerts: alerts.map(moved), best: best ? moved(best) : null,
+  };
+  return {
+    header, axis: "step", length: kept.length, place, last: only(curve.last), min: only(curve.min), max: only(curve.max), mean: only(curve.mean), count: only(curve.count), nan: only(curve.nan),
+    steps: only(curve.place),
+  };
+}
+
+/** Returns the value of a metric at a step; NaN before its first point. */
+function valueAt({ place, last, length, header }: Curve, step: number): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (place[middle]! < step) low = middle + 1;
+    else high = middle;
+  }
+  if (low === length) return length > 0 ? last[length - 1]! : NaN;
+  if (place[low] === step) return last[low]!;
+  if (low === 0) return header.level > 1 && step >= (header.range.step?.[0] ?? Infinity) ? last[0]! : NaN;
+  if (header.level === 1) return last[low - 1]!;
+  const share = (step - place[low - 1]!) / (place[low]! - place[low - 1]!);
+  return last[low - 1]! * (1 - share) + last[low]! * share;
+}
