@@ -85,7 +85,7 @@ ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at 
 .PHONY: everything
 everything: $(DEV) ## run what CI runs and what it leaves out: whole suites twice, real stores, Ray, originals, figures (hours)
 	@TOYSPEC_EXAMPLES=random MAKE='$(MAKE)' $(BIN)/python .ci/checks.py drift lint docs $(LANGUAGES) engine pytest 'plain-tests WHOLE=1' 'wheel-test WHOLE=1' \
-		'fuzz SECONDS=600' 'chaos MINUTES=60' conform 'mutants SAMPLE=600' 'mutants-python LEAST=60' outsider packages-test originals interop interop-stores interop-ray "scale ARGS='--most 1000 --model 300'" fresh
+		'fuzz SECONDS=600' 'chaos MINUTES=60' conform 'mutants SAMPLE=600' 'mutants-python LEAST=60' outsider packages-test originals interop interop-stores interop-bridges interop-ray "scale ARGS='--most 1000 --model 300'" fresh
 
 ##@ While working
 
@@ -330,6 +330,17 @@ $(STORES)/bin/versitygw:
 $(STORES)/node_modules/.bin/azurite-blob:
 	@echo "installing Azurite into $(STORES)"
 	@npm install --silent --no-fund --no-audit --no-save --no-package-lock --prefix $(STORES) azurite@3
+
+BRIDGES := build/interop-bridges
+
+.PHONY: interop-bridges
+interop-bridges: $(DEV) $(BRIDGES)/toyspec-test-collector ## send runs to a real OpenTelemetry collector and to Prometheus on loopback
+	@$(call with_tool,prometheus --version,apt install prometheus · brew install prometheus,\
+		TOYSPEC_BRIDGES=$(CURDIR)/$(BRIDGES) $(BIN)/python -m pytest -q reference/python/tests/test_bridges_servers.py $(ARGS))
+
+$(BRIDGES)/toyspec-test-collector: $(wildcard $(INTEROP)/collector/*)
+	@echo "building a collector of OpenTelemetry into $(BRIDGES) (minutes)"
+	@cd $(INTEROP)/collector && go build -o $(CURDIR)/$@ .
 
 .PHONY: journeys
 journeys: $(DEV) ## play training programs against the writer, and find every value again; `make journeys MINUTES=30`

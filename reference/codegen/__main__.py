@@ -34,6 +34,7 @@ from codegen.tables import (
     redaction_module,
     rules_module,
     streams_module,
+    telemetry_module,
     viewer_media,
 )
 from codegen.typescript_tables import typescript_tables
@@ -60,6 +61,7 @@ def outputs() -> dict[str, str]:
         "fields": fields_module,
         "records": records_module,
         "runs": runs_module,
+        "telemetry": telemetry_module,
     }
     for name, make in modules.items():
         made[f"{_PACKAGE}/{name}.py"] = make()

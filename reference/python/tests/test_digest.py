@@ -256,3 +256,19 @@ def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
     assert "\\x1b[31m\\x0a" in str(note.text)
     assert note.cut_chars > 100
     assert 1 == sum(line.startswith("ends 0") for line in made.render("text").splitlines())
+
+
+@pytest.mark.parametrize("names", [[f"m{at}" for at in range(2000)], ["n" * 10_000 + str(at) for at in range(10)]])
+def test_many_and_long_names_keep_the_promise(names: list[str], tmp_path: Path) -> None:
+    """What there is no room for is counted, and its cursor asks for it; the digest stays within its tokens."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r"}]
+    lines += [
+        {"kind": "scalars", "t": 1.0, "step": step, "values": dict.fromkeys(names, 1.0 / step)} for step in (1, 2)
+    ]
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = answered(str(path), 2000)
+    shown = sum(item.section == "extremes" for item in made.items)
+    assert len(names) == shown + made.left_out.get("extremes", 0)
+    assert made.more is not None
+    assert count_tokens(made.render("text")) <= 2000

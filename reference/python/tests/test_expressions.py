@@ -61,7 +61,7 @@ def connection() -> Any:
                for name, metric in ROW["metrics"].items()}  # fmt: skip
     row = {
         **{name: ROW[name] for name in ("run_id", "name", "group", "tags", "profile", "dialect", "state", "sealed")},
-        **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress")},
+        **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress", "remaining")},
         "path": ROW["id"], "run": ROW["name"], "last_step": ROW["last_step"], "started_at": ROW["started_at"],
         "said_loss": json.dumps(ROW["final_loss"]), "errors": ROW["findings"]["error"],
         "warnings": ROW["findings"]["warning"], "infos": ROW["findings"]["info"],

@@ -254,3 +254,14 @@ def test_log_is_checked_with_its_own_alerts_and_ranks(tmp_path: Path) -> None:
     expected = [("room", 0, "begun"), *[("loss-not-finite", 1, event) for event in ("begun", "recovered")]]
     assert Counter([*expected, ("rank-behind", 1, "begun")]) == counts
     assert 61 == next(alert.line for alert in found if alert.rule == "loss-not-finite")
+
+
+@pytest.mark.parametrize(("farthest", "expected"), [(None, []), (2.0, [101])])
+def test_spike_in_scattered_values_is_far_beyond_the_farthest(farthest: float | None, expected: list[int]) -> None:
+    """Where half of the values are far from the others, six interquartile ranges are more than any spike has."""
+    rule = rule_of({"name": "s", "type": "spike", "metric": "loss", "beyond": 6, "farthest": farthest})
+    evaluator = HealthEvaluator([rule])
+    found: list[int] = []
+    for step, loss in enumerate([*([1.0, 2.0] * 50), 5.0, 3.5], 1):
+        found += [step for alert in evaluator.observe({"loss": loss}, step=step) if alert.event == "begun"]
+    assert expected == found

@@ -87,6 +87,13 @@ def test_project_without_rules_has_those_of_the_preset_default() -> None:
         ('type = "stall"', r"line 3, \[\[health\]\]: a rule needs a name"),
         ('name = "a"', r"line 3, \[\[health\]\]: a rule needs a type: nonfinite, spike"),
         ('preset = "defualt"', r"line 4, \[\[health\]\] key preset: .*did you mean 'default'"),
+        ('name = "a"\ntype = "bound"\nabove = nan', r"line 6, .* key above: above is nan; it must be a finite number"),
+        ('name = "a"\ntype = "spike"\nmetric = 3', r"line 6, .* key metric: metric is 3; it must be a name, or a list"),
+        ('name = "a"\ntype = "stall"\nlevel = "fatal"', r"line 6, .* key level: .*known are info, warning, error"),
+        (
+            'name = "a"\ntype = "stall"\n[[health]]\nname = "a"\ntype = "nonfinite"',
+            r"line 7, .* key name: a table before has the name 'a' too",
+        ),
         ("preset = 3", r"line 4, \[\[health\]\] key preset"),
         ('name = "b"\noff = true', r"line 4, \[\[health\]\] key name: no rule 'b' to turn off"),
         ('name = "a"\ntype = "stall"\ndescription = """\n[[health]]\n"""\nsecond = 1', r"line 9, .*key second"),

@@ -39,7 +39,8 @@ def test_each_column_has_its_value(tmp_path: Path) -> None:
         "run": tmp_path.name, "path": str(tmp_path), "run_id": "run", "name": "a", "group": "g", "tags": ["x"],
             "notes": None, "starred": False, "hidden": False,
         "profile": "toy/v1", "state": "complete", "ended": "yes", "reason": "errored", "error": "out of memory",
-        "sealed": False, "first_step": 3, "last_step": 3, "progress": 0.5, "final_loss": 1.25, "seconds": 4.0,
+        "sealed": False, "first_step": 3, "last_step": 3, "progress": 0.5, "remaining": None,
+        "final_loss": 1.25, "seconds": 4.0,
         "started_at": "2026-11-22T10:30:00Z", "records": 3, "bytes": run.extent.size,
     }  # fmt: skip
     assert expected == run.facts.all()

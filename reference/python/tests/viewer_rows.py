@@ -105,7 +105,7 @@ FACTS = (
         "final_loss",
         "reason",
     ),
-    *("ended", "error", "first_step", "progress", "config", "metrics"),
+    *("ended", "error", "first_step", "progress", "remaining", "config", "metrics"),
 )
 
 

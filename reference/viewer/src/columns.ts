@@ -39,6 +39,7 @@ const FIXED: readonly Column[] = [
   fixed("took", TITLES.seconds, 104, seconds, true),
   fixed("steps", TITLES.last_step, 84, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
   fixed("progress", TITLES.progress, 84, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
+  fixed("remaining", TITLES.remaining, 104, ({ remaining }) => (remaining === null ? "" : duration(remaining)), true),
   fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
   fixed("findings", "Findings", 128, findingsText),
 ];
@@ -102,7 +103,7 @@ export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
   const own = ["name", "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
-  const rest = ["steps", ...["progress", "findings"].filter(has), ...["profile"].filter(differs)];
+  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }
 

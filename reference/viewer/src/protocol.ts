@@ -51,6 +51,8 @@ export interface Run {
   sealed: boolean;
   /** From 0 to 1. */
   progress: number | null;
+  /** Seconds that the planned steps still take. */
+  remaining: number | null;
   bytes: number;
   /** Null while nothing has checked the run. */
   findings: { [severity in Severity]: number } | null;

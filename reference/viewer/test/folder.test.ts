@@ -36,7 +36,7 @@ function near(one: number | null, other: number | null): boolean {
 }
 
 function assertSame(found: Run, expected: { [name: string]: unknown }, path: string): void {
-  for (const name of ["run_id", "name", "group", "reason", "error", "ended", "tags", "profile", "started_at", "first_step", "last_step", "progress", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
+  for (const name of ["run_id", "name", "group", "reason", "error", "ended", "tags", "profile", "started_at", "first_step", "last_step", "progress", "remaining", "config"] as const) assert.deepEqual(found[name], expected[name], `${path}: ${name}`);
   assert.ok(near(found.final_loss, expected["final_loss"] as number | null), `${path}: final loss ${found.final_loss}`);
   assert.ok(near(found.seconds, expected["seconds"] as number | null), `${path}: ${found.seconds} seconds`);
   assert.equal(found.state, expected["state"] === "running" ? "torn" : expected["state"], path);

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 4
+LAYOUT = 5
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"

@@ -26,6 +26,7 @@ from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.members import differing, flat
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.rows import encodable
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 
@@ -60,7 +61,8 @@ _DESCRIPTION = (
     "in common, --at STEP at that one.\n\n"
     "With --csv, every setting, result and step is a row with the columns part,\n"
     "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
-    "a spreadsheet would read as a formula."
+    "a spreadsheet would read as a formula. --json has the same, with each value as\n"
+    "it is in the log."
 )
 _EXAMPLES = (
     "examples:\n"
@@ -118,7 +120,9 @@ def configure(parser: Parser) -> None:
         default="auto",
         help="what runs are; auto (the default) chooses by their number and the width of the terminal",
     )
-    parser.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    forms.add_argument("--json", action="store_true", help="print an object with the same")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -136,6 +140,9 @@ def run(options: Namespace) -> int:
     results = [*_results(runs, metric), *_last(metric, options, series)]
     if options.csv:
         _print_csv(runs, [*_settings(runs), *results, *_points(metric, steps, series)])
+        return exit_codes.OK
+    if options.json:
+        _print_json(runs, metric, steps)
         return exit_codes.OK
     differ = differing([dict(flat(each.start)) for each in runs])
     settings = [row for row in _settings(runs) if options.all or row.name in differ]
@@ -352,6 +359,38 @@ def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
     sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
     for row in rows:
         sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
+
+
+def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
+    """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
+    from toyspec.cli.formats.inert_json import inert_json
+
+    settings = [{"name": row.name, **_cells_of(row)} for row in _settings(runs)]
+    found = {
+        "metric": metric,
+        "runs": [{"path": encodable(each.directory), **_facts_of(each, metric)} for each in runs],
+        "settings": settings,
+        "points": [{"step": row.name, **_cells_of(row)} for row in _points(metric, steps, [run.asked for run in runs])],
+    }
+    sys.stdout.write(inert_json(found) + "\n")
+
+
+def _cells_of(row: ComparedRow) -> dict[str, Any]:
+    """Return the values of *row*, one for each run, and which runs have one: null is a value too."""
+    is_set = [cell is not msgspec.UNSET for cell in row.cells]
+    values = [cell if known else None for cell, known in zip(row.cells, is_set, strict=True)]
+    return {"values": values} if all(is_set) else {"values": values, "is_set": is_set}
+
+
+def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
+    names = ("run", "run_id", "state", "ended", "reason", "first_step", "last_step", "progress", "remaining", "seconds")
+    best = run.best(metric)
+    return {
+        **{name: encodable(value) if isinstance(value := run.facts[name], str) else value for name in names},
+        "final_loss": run.final_loss,
+        "lowest_loss": None if run.loss is None or run.loss.lowest is None else run.loss.lowest[1],
+        "best": None if best is None else {"step": best[0], "value": best[1]},
+    }
 
 
 def _csv_cell(cell: Any) -> Cell:

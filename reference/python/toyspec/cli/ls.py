@@ -373,6 +373,8 @@ def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
         "first_step": run.first_step,
         "last_step": run.last_step,
         "final_loss": run.final_loss,
+        "progress": run.facts.progress,
+        "remaining": run.facts.remaining,
         "seconds": run.seconds,
         "started_at": run.started_at,
         "model": run.start.get("model"),

@@ -13,6 +13,8 @@ from toyspec.cli.parsers import Parser, UsageError, local_path, number_from, sec
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import StreamError, ToyspecError
 from toyspec.escaping import printable
+from toyspec.mirrors.destination import ServiceRefusedError
+from toyspec.mirrors.services import prepare, wait_until_read
 from toyspec.mirrors.settings import Mirror, Selecting, Service
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
 RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
-as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio or tensorboard.
+as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio, tensorboard,
+otel (metrics for an OpenTelemetry collector) or prometheus.
 
 The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
@@ -42,6 +45,11 @@ Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
 writes files. MLflow: the default is MLFLOW_TRACKING_URI. Trackio: a local
 database. Login and keys are those of the service's own tools.
 
+OpenTelemetry: values go by OTLP over HTTP, each with the time of its record, to
+OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318. Prometheus: the last
+values of all runs are at http://127.0.0.1:9464/metrics, those of an ended run
+for 5 minutes; the command ends once they were read, or after --patience.
+
 exit status:
   0  all was sent
   1  the service did not answer for as long as --patience: call it again
@@ -50,7 +58,8 @@ exit status:
 examples:
   toyspec mirror runs/a --to wandb --metrics 'loss,val/*' --points-per-minute 60
   toyspec mirror runs/ --to tensorboard --into tb/
-  toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db"""
+  toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db
+  toyspec mirror runs/ --to prometheus --into 127.0.0.1:9464"""
 
 _POLL_SECONDS = 2.0
 _PATIENCE = 60.0
@@ -63,8 +72,14 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
     parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
-    parser.add_argument("--project", metavar="NAME", help="project or experiment there; default: the run's group")
-    parser.add_argument("--into", metavar="PLACE", help="a directory, for mlflow a tracking URI")
+    parser.add_argument(
+        "--project", metavar="NAME", help="project, experiment or service name; default: the run's group"
+    )
+    parser.add_argument(
+        "--into",
+        metavar="PLACE",
+        help="a directory; for mlflow a tracking URI, for otel an address, for prometheus HOST:PORT",
+    )
     parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
     parser.add_argument(
         "--metrics", metavar="GLOBS", action="append", type=_globs, help="send only these, separated by commas"
@@ -98,7 +113,7 @@ def run(options: Namespace) -> int:
     before = signal.signal(signal.SIGINT, lambda *_: over.set())
     try:
         return _Mirrors(mirror, over).run(options.runs, is_backfill=options.backfill)
-    except ImportError as error:
+    except (ImportError, ServiceRefusedError) as error:
         raise UsageError(str(error)) from error
     finally:
         signal.signal(signal.SIGINT, before)
@@ -127,17 +142,21 @@ class _Mirrors:
     """The mirrors of one call."""
 
     def __init__(self, mirror: Mirror, over: threading.Event) -> None:
-        from toyspec.mirrors.services import destination
-
         self._mirror = mirror
         self._over = over
         self._status = exit_codes.OK
         self._known: set[str] = set()
         # A package that is missing is wrong usage, and said before anything starts.
-        destination(mirror)
+        prepare(mirror)
 
     def run(self, paths: list[str], *, is_backfill: bool) -> int:
         """Mirror all below *paths*; without *is_backfill* follow them, and directories of runs until Ctrl-C."""
+        self._mirror_all(paths, is_backfill=is_backfill)
+        if not self._status:
+            wait_until_read(self._mirror, self._over)
+        return self._status
+
+    def _mirror_all(self, paths: list[str], *, is_backfill: bool) -> None:
         named = [list(_streams(path)) for path in paths]
         for path, streams in zip(paths, named, strict=True):
             if not streams and is_backfill:
@@ -145,7 +164,7 @@ class _Mirrors:
         if is_backfill:
             for stream in (stream for streams in named for stream in streams):
                 self._mirror_one(stream.path, is_backfill=True)
-            return self._status
+            return
         roots = [path for path, streams in zip(paths, named, strict=True) if _is_root(streams)]
         threads = self._started(stream for streams in named for stream in streams)
         while roots and not self._over.wait(_POLL_SECONDS):
@@ -153,7 +172,6 @@ class _Mirrors:
         for thread in threads:
             while thread.is_alive():
                 thread.join(_POLL_SECONDS)
-        return self._status
 
     def _started(self, streams: Iterable[Stream]) -> list[threading.Thread]:
         found = [stream.path for stream in streams if stream.path not in self._known]

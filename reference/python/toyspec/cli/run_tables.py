@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from itertools import chain, repeat
+from math import floor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.cli.columns import wrapped
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from toyspec.catalog.run_table import RunColumns
     from toyspec.cli.csv_cells import Cell
     from toyspec.runs.columns import Fields
-    from toyspec.runs.summary import RunState
+    from toyspec.runs.summary import RunState, RunSummary
 
 STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 """The states of runs, the best first, each with its style."""
@@ -155,7 +156,7 @@ class RunRows:
                 None if run.facts.name == run.facts.run else run.facts.name,
                 run.annotations.starred,
             ),
-            _marked(state, sealed=run.sealed, as_of=run.as_of),
+            _marked(state, sealed=run.sealed, as_of=run.as_of) + (_ahead(run) if run.state == "running" else ""),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",
@@ -221,6 +222,13 @@ class ListedRows:
 def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:
     """Return a state with what a person should know of it."""
     return state + (", sealed" if sealed else "") + ("" if as_of is None else f", as of byte {as_of:,}")
+
+
+def _ahead(run: RunSummary) -> str:
+    """Return how far a running run is, and how long it still takes, as far as that is known."""
+    progress, remaining = run.facts.progress, run.facts.remaining
+    done = "" if progress is None else f", {floor(100 * progress)} %"
+    return done + (f", {duration(remaining)} left" if remaining else "")
 
 
 def _labelled(path: str, name: str | None, is_starred: bool) -> str:

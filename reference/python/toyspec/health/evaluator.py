@@ -259,8 +259,11 @@ class HealthEvaluator:
         if time is None:
             process.last_step = step if step is not None else process.last_step
             return
-        if process.last_time is not None and (self._stalls or process.stalled):
-            self._end_pause(process, time - process.last_time, step, found)
+        if process.last_time is not None and self._stalls:
+            pause = time - process.last_time
+            # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
+            if pause > process.longest_pause or process.stalled:
+                self._end_pause(process, pause, step, found)
         process.last_time = time
         if step is None or (process.last_step is not None and step <= process.last_step):
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
@@ -75,6 +76,7 @@ class SpikeRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """A value far from the running median, in running interquartile ranges, *values* times in a row."""
 
     beyond: Positive = 8.0
+    farthest: Positive | None = None
     share: NotNegative = 0.2
     least: NotNegative = 0.0
     direction: Literal["up", "down", "both"] = "up"
@@ -132,6 +134,13 @@ class DiskRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule | DiskRule
+_CHOICES: Final = {
+    "level": get_args(Level),
+    "on": ("alert", "stop"),
+    "phase": ("train", "eval", "decode", "serve"),
+    "direction": ("up", "down", "both"),
+    "goal": ("min", "max"),
+}
 _TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
 
 
@@ -163,9 +172,10 @@ def rules_by(configuration: Configuration, preset: str | None = None) -> tuple[A
     if not configuration.health:
         return preset_rules("default")
     rules: dict[str, AnyRule] = {}
+    own: set[str] = set()
     for at, table in enumerate(configuration.health):
         try:
-            _add(rules, table)
+            _add(rules, table, own)
         except HealthRuleError as error:
             assert configuration.path is not None, "rules are from a file"
             place = place_in_settings(configuration.path, "health", at, error.key)
@@ -188,9 +198,10 @@ def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple
         return preset_rules(health)
     if isinstance(health, list | tuple):
         rules: dict[str, AnyRule] = {}
+        own: set[str] = set()
         for table in health:
             try:
-                _add(rules, table)
+                _add(rules, table, own)
             except HealthRuleError as error:
                 raise ValueError(f"health rule '{shortened(str(table.get('name', '')))}': {error}") from None
         return tuple(rules.values())
@@ -201,8 +212,11 @@ def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple
     return rules_by(health)
 
 
-def _add(rules: dict[str, AnyRule], table: Mapping[str, Any]) -> None:
-    """Add the rule in *table*, the rules of the preset that it names, or leave out the rule that it turns off."""
+def _add(rules: dict[str, AnyRule], table: Mapping[str, Any], own: set[str]) -> None:
+    """Add the rule in *table*, the rules of the preset that it names, or leave out the rule that it turns off.
+
+    *own* has the names of the rules that tables before have written in full.
+    """
     if "preset" in table:
         _only(table, ("preset",), "a table with preset has nothing else; put rules into tables of their own")
         if not isinstance(table["preset"], str):
@@ -224,6 +238,11 @@ def _add(rules: dict[str, AnyRule], table: Mapping[str, Any]) -> None:
     # A rule of a preset can be changed in a few members.
     known_members = {} if known_rule is None or "type" in table else msgspec.to_builtins(known_rule)
     rule = rule_of({**known_members, **table})
+    if "type" in table and rule.name in own:
+        raise HealthRuleError(
+            "name", f"a table before has the name {rule.name!r} too; give each rule a name of its own"
+        )
+    own |= {rule.name} if "type" in table else set()
     rules[rule.name] = rule
 
 
@@ -248,10 +267,7 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
             raise HealthRuleError(
                 str(key), f"a rule of type {kind} has no key '{shortened(str(key))}'{meant(key, known)}"
             )
-    given = dict(table)
-    for key in ("metric", "except"):
-        if isinstance(given.get(key), str):
-            given[key] = [given[key]]
+    given = _given(table)
     try:
         rule: AnyRule = msgspec.convert(given, AnyRule)
     except msgspec.ValidationError as error:
@@ -261,10 +277,26 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
     return rule
 
 
+def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of *table*, names as lists; raise HealthRuleError for a value that no rule has."""
+    given = dict(table)
+    for key in ("metric", "except"):
+        if isinstance(given.get(key), str):
+            given[key] = [given[key]]
+        if not isinstance(given.get(key, []), list | tuple):
+            raise HealthRuleError(key, f"{key} is {given[key]!r}; it must be a name, or a list of names")
+    for key, value in given.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise HealthRuleError(key, f"{key} is {value!r}; it must be a finite number")
+    return given
+
+
 def misplaced(error: msgspec.ValidationError) -> HealthRuleError:
     """Return *error* with the key that it is about."""
     fact, _, path = str(error).partition(" - at `$.")
     key = re.split(r"[`\[.]", path)[0] if path else ""
+    if key in _CHOICES and fact.startswith("Invalid enum"):
+        fact = f"{fact}; known are {', '.join(_CHOICES[key])}"
     return HealthRuleError(key, f"{key}: {fact}" if key else fact)
 
 

@@ -60,6 +60,7 @@ class WatchedSeries:
     """
 
     __slots__ = (
+        "_farthest",
         "_first_step",
         "_flagged",
         "_median",
@@ -86,6 +87,7 @@ class WatchedSeries:
         self.until_refresh = LEAST_VALUES
         self.calm = True
         self._median = self._spread = math.nan
+        self._farthest = math.inf
         self._flagged = 0
         self._first_step: float | None = None
         self.low, self.high = -_LARGEST, _LARGEST
@@ -196,7 +198,11 @@ class WatchedSeries:
         return f"{self._shown} is {number:.4g}, {times} {side} its median {self._median:.4g}", bound
 
     def _reach(self, rule: SpikeRule) -> tuple[float, float]:
-        reach = max(rule.beyond * self._spread, rule.share * abs(self._median), rule.least)
+        reach = rule.beyond * self._spread
+        if rule.farthest is not None:
+            # Where most values are scattered, a range says little of how far the farthest ones are.
+            reach = min(reach, rule.farthest * self._farthest)
+        reach = max(reach, rule.share * abs(self._median), rule.least)
         # Rounding must not make a constant metric spike.
         reach = max(reach, 1e-9 * abs(self._median), sys.float_info.min)
         low = -_LARGEST if rule.direction == "up" else self._median - reach
@@ -225,6 +231,9 @@ class WatchedSeries:
         if size >= LEAST_VALUES:
             self._median = ordered[size // 2]
             self._spread = ordered[3 * size // 4] - ordered[size // 4]
+            # Of few values, the farthest is not yet known.
+            known = size >= WINDOW // 2
+            self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
             self._bound()
         self.until_refresh = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None and self.steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.mirrors.mirroring import mirror_run
+from toyspec.mirrors.services import wait_until_read
 from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
 from toyspec.system_calls import cause_of
@@ -27,11 +29,18 @@ def main() -> int:
     """Mirror the run, and return an exit status."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=MirrorOrder)
     over = end_of_training()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    terminated = threading.Event()
+
+    def terminate(*_: object) -> None:
+        over.set()
+        terminated.set()
+
+    signal.signal(signal.SIGTERM, terminate)
     deadline: float | None = None
     while True:
         try:
             remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
+            wait_until_read(order.mirror, terminated)
         except MirrorBusyError as error:
             # The mirror of an earlier attempt at this run still sends.
             now = time.monotonic()

@@ -16,7 +16,7 @@ from toyspec.format.json_numbers import number
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
 from toyspec.mirrors.destination import mirrored
 from toyspec.mirrors.selection import Selection, point_id
-from toyspec.mirrors.services import destination
+from toyspec.mirrors.services import KEPT_IN_MEMORY, destination
 from toyspec.mirrors.settings import Selecting
 from toyspec.mirrors.state import MirrorProgress, Pass, StateFile, identity_of, state_path
 from toyspec.reading.attempts import Attempts
@@ -148,10 +148,10 @@ class _Mirroring:
         identity = identity_of(record.raw)
         folder = os.path.basename(os.path.dirname(os.path.abspath(stream)))
         run = mirrored(record, identity, folder, self._mirror)
-        state = StateFile(
-            state_path(stream, self._mirror, identity),
-            MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into),
-        )
+        progress = MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into)
+        state = StateFile(state_path(stream, self._mirror, identity), progress)
+        if self._mirror.to in KEPT_IN_MEMORY:
+            state.progress = progress
         passes = _passes(state.progress, self._mirror.select)
         self._delivery = Delivery(run, self._destination, state, self._wait)
         sent: array[int] = array("Q")

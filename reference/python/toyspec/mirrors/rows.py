@@ -41,6 +41,15 @@ class Point(NamedTuple):
     t: float
 
 
+class SentAlert(NamedTuple):
+    """An alert of the log."""
+
+    rule: str
+    level: str
+    number: int
+    """Number of alerts of this rule and level until here."""
+
+
 class SentRow(NamedTuple):
     """The points of one record that are sent together, or a mark between points."""
 
@@ -55,6 +64,10 @@ class SentRow(NamedTuple):
     """The step after which training goes on again; None for other rows."""
     definition: dict[str, Any] | None = None
     """What a metric means, as in ``define``; None for other rows."""
+    settings: dict[str, Any] | None = None
+    """Settings that a resumption has changed; None for other rows."""
+    alert: SentAlert | None = None
+    """What an alert says; None for other rows."""
 
 
 def row_of(points: list[Point]) -> SentRow:
@@ -68,7 +81,9 @@ def mark_of(record: Record) -> SentRow | None:
     """Return the row of a record that says something about points; None for all others."""
     value, t = record.value, record.time
     if record.kind == "run_resume" and type(value.get("from_step")) is int:
-        return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"])
+        changed = value.get("config")
+        settings = changed if isinstance(changed, dict) and changed else None
+        return SentRow(record.line, None, float(t or 0.0), {}, resumes_after=value["from_step"], settings=settings)
     if record.kind == "define" and isinstance(value.get("name"), str) and value["name"]:
         return SentRow(record.line, None, float(t or 0.0), {}, definition=value)
     return None

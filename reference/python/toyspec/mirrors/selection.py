@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from toyspec.mirrors.rows import Point, SentRow, mark_of, points_of
+from toyspec.mirrors.rows import Point, SentAlert, SentRow, mark_of, points_of
 from toyspec.mirrors.windows import Window, rows_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Selection:
         self._cuts = frozenset(cuts)
         self._sent = sent
         self._names: dict[str, bool] = {}
+        self._alerts: Counter[tuple[str, str]] = Counter()
         self._window: Window | None = None
         self._last: dict[str, Point] = {}
         self._points_left = select.points
@@ -63,6 +65,8 @@ class Selection:
         mark = mark_of(record)
         if mark is not None:
             found = [*self._close(), mark]
+        elif record.kind == "alert":
+            found = [self._alert(record)]
         points = [point for point in points_of(record, attempts, self._select) if self._is_wanted(point)]
         if points:
             found += self._place(points)
@@ -81,6 +85,14 @@ class Selection:
         if not self.is_spent or not held:
             return rows
         return rows + [row for row in rows_of(held.values()) if self._pay(row, reserve=0)]
+
+    def _alert(self, record: Record) -> SentRow:
+        rule, level = (str(record.value.get(key)) for key in ("rule", "level"))
+        # Memory is bounded, whatever the log names.
+        rule = rule if (rule, level) in self._alerts or len(self._alerts) < MOST_NAMES else "others"
+        self._alerts[rule, level] += 1
+        alert = SentAlert(rule, level, self._alerts[rule, level])
+        return SentRow(record.line, None, float(record.time or 0.0), {}, alert=alert)
 
     def _place(self, points: list[Point]) -> list[SentRow]:
         rate = self._select.points_per_minute

@@ -10,8 +10,8 @@ import msgspec
 
 from toyspec.writing.companions import CompanionOrder
 
-Service = Literal["wandb", "mlflow", "trackio", "tensorboard"]
-"""A tracker that runs can be sent to."""
+Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
+"""What runs can be sent to: a tracker, or a collector of metrics."""
 
 WAIT_SECONDS = 10.0
 """How long the end of a run waits for its mirrors; then they go on by themselves."""
@@ -54,11 +54,13 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a run in another tracker: what is sent, and where to. See ``start_run``."""
 
     to: Service
-    """``"wandb"``, ``"mlflow"``, ``"trackio"`` or ``"tensorboard"``; the package of the service must be installed."""
+    """``"wandb"``, ``"mlflow"``, ``"trackio"``, ``"tensorboard"``, ``"otel"`` or ``"prometheus"``; its package must be
+    installed."""
     project: str | None = None
-    """Project or experiment there; None means the group of the run, else ``toyspec``."""
+    """Project, experiment or name of the service there; None means the group of the run, else ``toyspec``."""
     into: str | None = None
-    """A directory, for MLflow a tracking URI; None means what the service is configured for."""
+    """A directory, for MLflow a tracking URI, for OpenTelemetry the address of a collector, for Prometheus the
+    ``HOST:PORT`` that it reads from; None means what the service is configured for."""
     select: Selecting | None = None
     """Which points are sent; None means those of the mirror before, and all where there was none."""
     state: str | None = None

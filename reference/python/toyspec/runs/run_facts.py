@@ -145,6 +145,13 @@ class RunFacts:
         return progress_of(self.last_step, self.settings)
 
     @property
+    def remaining(self) -> float | None:
+        """The seconds that the planned steps still take, at the mean pace so far; None once the run has ended."""
+        if self.ended == "yes":
+            return None
+        return remaining_of(self.seconds, (self.first_step, self.last_step), planned_of(self.settings))
+
+    @property
     def state_text(self) -> str:
         """The state for people, with what is known of the end."""
         return state_text(self.state, self.ended)
@@ -194,14 +201,37 @@ def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def planned_of(settings: dict[str, Any]) -> float | None:
+    """Return the number of steps that a run will do by its *settings*, more than 0; None where it is not known."""
+    short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
+    planned = next((found for name in PLANNED_STEPS if (found := number(short.get(name))) is not None), None)
+    return planned if planned and planned > 0 else None
+
+
 def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | None:
     """Return the share of its planned steps that a run has done; None where it is not known."""
-    if last_step is None:
+    planned = planned_of(settings)
+    if last_step is None or planned is None:
         return None
-    short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
-    planned = next((short[name] for name in PLANNED_STEPS if number(short.get(name)) is not None), None)
     # A quotient may be beyond what a float holds.
-    return None if not planned or planned <= 0 else 1.0 if last_step >= planned else max(0.0, last_step / planned)
+    return 1.0 if last_step >= planned else max(0.0, last_step / planned)
+
+
+def remaining_of(
+    seconds: float | None, steps: tuple[float | None, float | None], planned: float | None
+) -> float | None:
+    """Return the seconds until *planned* steps are done, at the pace of the first and last of *steps* in *seconds*.
+
+    None where it is not known.
+    """
+    first, last = steps
+    if planned is None or first is None or last is None or last < first or not seconds or seconds < 0:
+        return None
+    try:
+        found = seconds / (last - first + 1) * max(0.0, planned - last)
+    except OverflowError:
+        return None
+    return found if isfinite(found) else None
 
 
 def finite(value: Any) -> Any:

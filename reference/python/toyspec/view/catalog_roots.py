@@ -14,7 +14,7 @@ from toyspec.catalog.shown_runs import shown_runs
 from toyspec.errors import CatalogError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
-from toyspec.runs.run_facts import cut, finite, progress_of, settings_of
+from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaining_of, settings_of
 from toyspec.view.roots import Root
 
 if TYPE_CHECKING:
@@ -160,6 +160,9 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
         "reason": _cut(shown.reason),
         "sealed": shown.sealed,
         "progress": progress_of(shown.last_step, settings),
+        "remaining": None
+        if shown.ended == "yes"
+        else remaining_of(shown.seconds, (shown.first_step, shown.last_step), planned_of(settings)),
         "bytes": shown.bytes,
         "findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos},
         "config": settings if len(settings) <= MOST_SETTINGS else dict(list(settings.items())[:MOST_SETTINGS]),

@@ -15,16 +15,18 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
   const start = scan.start ?? {};
   const settings = [...flat(start["config"]), ...flat(start["model"], "model.")].map(([name, value]): [string, Scalar] => [cut(name), scalar(value)]);
   const name = start["name"];
+  const ended = endedOf(scan);
   const begin = scan.profile === "kaun/v1" || scan.origin === "unix" ? scan.firstTime : 0;
+  const took = begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin;
   return {
     id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
     group: textOf(start["group"]),
     tags: (Array.isArray(start["tags"]) ? start["tags"] : []).filter((tag) => typeof tag === "string").slice(0, MOST_TAGS).map(cut),
     notes: textOf(start["notes"]), starred: false, hidden: false,
     state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started_at: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
-    seconds: begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin,
+    seconds: took,
     first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finalLossOf(scan),
-    ended: endedOf(scan), reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), bytes: scan.size, findings: null,
+    ended, reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), remaining: ended === "yes" ? null : remainingOf(took, scan, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), factsOf(pyramid, goalOf(scan, metric))])),
     left_out: { metrics: scan.leftOut, config: Math.max(0, settings.length - MOST_SETTINGS) },
@@ -36,7 +38,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
 export function unreadableRow(id: string, message: string, bytes: number): Run {
   return {
     id, run_id: null, name: lastPart(id), group: null, tags: [], notes: null, starred: false, hidden: false, state: "damaged", profile: null, dialect: null, started_at: null, seconds: null, first_step: null, last_step: null, records: null,
-    final_loss: null, ended: "unknown", reason: null, error: null, sealed: false, progress: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
+    final_loss: null, ended: "unknown", reason: null, error: null, sealed: false, progress: null, remaining: null, bytes, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message,
   };
 }
 
@@ -108,10 +110,21 @@ function scalar(value: Json): Scalar {
 }
 
 function progressOf(step: number | null, settings: readonly [string, Scalar][]): number | null {
-  if (step === null) return null;
+  const planned = plannedOf(settings);
+  return step === null || planned === null ? null : Math.min(1, Math.max(0, step / planned));
+}
+
+/** Returns the seconds until the planned steps are done, at the mean pace so far; null where it is not known. */
+function remainingOf(seconds: number | null, { firstStep, lastStep }: Scan, settings: readonly [string, Scalar][]): number | null {
+  const planned = plannedOf(settings);
+  if (planned === null || firstStep === null || lastStep === null || lastStep < firstStep || seconds === null || seconds <= 0) return null;
+  return (seconds / (lastStep - firstStep + 1)) * Math.max(0, planned - lastStep);
+}
+
+function plannedOf(settings: readonly [string, Scalar][]): number | null {
   const short = new Map([...settings].reverse().map(([name, value]) => [name.split(".").at(-1)!, value]));
   const planned = PLANNED_STEPS.map((name) => short.get(name)).find((value) => typeof value === "number");
-  return typeof planned === "number" && planned > 0 ? Math.min(1, Math.max(0, step / planned)) : null;
+  return typeof planned === "number" && planned > 0 ? planned : null;
 }
 
 /** Returns a text, cut where it is too long for a table, with the digest of all: different texts stay different. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -27,6 +28,7 @@ _OTHER_END = "bold red"
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
+_OF_PLANS = frozenset(["done", "left"])
 
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
@@ -76,7 +78,7 @@ class RunList(Widget):
         room = max(self.size.height - 1, 1)
         self._top = min(max(self._top, self.cursor - room + 1), self.cursor)
         rows = self.rows[self._top : self._top + room]
-        cells = [self._titles(), *map(self._cells, rows)]
+        cells = _without_empty([self._titles(), *map(self._cells, rows)])
         widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
         hidden = 0
         # A narrow screen does without the last columns.
@@ -109,7 +111,7 @@ class RunList(Widget):
         text.append_text(line)
 
     def _titles(self) -> list[str]:
-        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "group"]
+        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "done", "left", "group"]
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
@@ -120,8 +122,16 @@ class RunList(Widget):
             "" if facts.get("last") is None else figure(facts["last"]),
             "" if facts.get("best") is None else figure(facts["best"]),
             "" if row["seconds"] is None else duration(row["seconds"]),
+            "" if row["progress"] is None else f"{floor(100 * row['progress'])} %",
+            "" if not row["remaining"] else duration(row["remaining"]),
             "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
+
+
+def _without_empty(cells: list[list[str]]) -> list[list[str]]:
+    """Return *cells* without the columns of plans where no run has one."""
+    kept = [at for at, title in enumerate(cells[0]) if title not in _OF_PLANS or any(row[at] for row in cells[1:])]
+    return [[row[at] for at in kept] for row in cells]
 
 
 def _right(cell: str, columns: int) -> str:
