@@ -223,7 +223,7 @@ def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     for content, fact in (
         (json.dumps({**manifest, "catalog": 9, "toyspec": "9.0"}), "layout 9, written by toyspec 9.0; .* build it"),
         ("[]", "not the file of a catalog"),
-        ('{"catalog":4}', "not the file of a catalog"),
+        ('{"catalog":5}', "not the file of a catalog"),
         ("\xff", "not the file of a catalog"),
     ):
         (out / MANIFEST).write_text(content, encoding="latin-1")
