@@ -12,7 +12,7 @@ _READ = (
     *("name", "rank", "files", "parts", "form", "recognize", "step", "time", "epoch", "phase", "values", "long"),
     *("restart", "skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "non_finite"),
 )
-_OTHER_FORMS = ("objects", "lists")
+_OTHER_FORMS = ("objects", "lists", "boxes")
 _OTHER_MEMBERS = {"columns", "separator", "carry", "index", "place"}
 
 

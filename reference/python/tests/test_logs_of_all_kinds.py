@@ -32,12 +32,48 @@ LOGS = {
         "loss": [(1, 2.5), (2, 2.25)], "lr": [(1, 0.001), (2, 0.0015)],
     }),
     "marks between thousands": Log(
-        "m.csv", 'step,loss,tokens\n1,2.5,"1,000"\n2,2.25,"2,000"\n', {"loss": [(1, 2.5), (2, 2.25)]},
-        (rules.VALUES_LEFT_OUT,),
+        "m.csv", 'step,loss,tokens\n"1,000",2.5,"1,234,567"\n"2,000",2.25,"2,500.5"\n',
+        {"loss": [(1000, 2.5), (2000, 2.25)], "tokens": [(1000, 1234567.0), (2000, 2500.5)]},
+        note="commas are read as marks between thousands, 1,000 as 1000: step, tokens",
+    ),
+    "quoted commas that may be either": Log(
+        "m.csv", 'step,loss,lr,n\n1,"0,5","0,001",3\n2,"1,234","0,002",4\n',
+        {"loss": [], "lr": [], "n": [(1, 3.0), (2, 4.0)]},
+        (rules.VALUES_LEFT_OUT, rules.VALUES_LEFT_OUT),
+    ),
+    "percentages": Log(
+        "m.csv", "epoch,loss,acc\n1,2.5,12.5%\n2,2.25,15 %\n3,2.0,-1%\n",
+        {"loss": [(1, 2.5), (2, 2.25), (3, 2.0)], "acc": [(1, 12.5), (2, 15.0), (3, -1.0)]},
+        note="percentages are read as they are printed, 12.5% as 12.5: acc",
+    ),
+    "an index without a name": Log(
+        "m.csv", ",loss,acc\n0,2.5,0.25\n1,2.25,0.5\n", {"loss": [(0, 2.5), (1, 2.25)], "acc": [(0, 0.25), (1, 0.5)]},
+    ),
+    "lines of a logger": Log(
+        "log.txt", "INFO:root:step 10 loss 2.5 lr 0.001\nINFO:root:step 20 loss 2.0 lr 1e-4\n",
+        {"loss": [(10, 2.5), (20, 2.0)], "lr": [(10, 0.001), (20, 1e-4)]},
+    ),
+    "pairs with blanks and percent signs": Log(
+        "log.txt", "epoch 1 loss 2.5 acc 12.5%\nepoch 2 loss 2.0 acc 15%\n",
+        {"loss": [(1, 2.5), (2, 2.0)], "acc": [(1, 12.5), (2, 15.0)]},
+    ),
+    "durations in words": Log(
+        "log.txt", "step 1: loss=2.5 eta: 1 day, 0:10:00 took: 2m 30s left: 1h2m\nstep 2: loss=2.0 eta: 3h 2m\n",
+        {"loss": [(1, 2.5), (2, 2.0)], "eta": [], "took": [], "left": [], "day": []},
+    ),
+    "steps with commas": Log(
+        "log.txt", "step 1,000 | loss 2.5 | tokens 1,234,567\nstep 2,000 | loss 2.0 | tokens 2,345,678\n",
+        {"loss": [(1000, 2.5), (2000, 2.0)], "tokens": [(1000, 1234567.0), (2000, 2345678.0)]},
+    ),
+    "pairs in brackets": Log(
+        "log.txt", "step 1, now[loss=2.5, b=1.5], total[loss=3.5, b=0.5], lr: 0.1\n",
+        {"now/loss": [(1, 2.5)], "now/b": [(1, 1.5)], "total/loss": [(1, 3.5)], "total/b": [(1, 0.5)],
+         "lr": [(1, 0.1)]},
     ),
     "units in cells": Log(
         "m.jsonl", '{"step":1,"loss":2.5,"acc":"10%","took":"1.5s","host":"10.0.0.1","at":"12:30:05"}\n',
-        {"loss": [(1, 2.5)]}, (rules.VALUES_LEFT_OUT, rules.VALUES_LEFT_OUT),
+        {"loss": [(1, 2.5)], "acc": [(1, 10.0)]}, (rules.VALUES_LEFT_OUT,),
+        note="numbers in strings are read as numbers: acc",
     ),
     "nested records with lists": Log(
         "m.jsonl", '{"step":7,"m":{"train":{"loss":2.5},"acc":[0.25,0.5]}}\n'
@@ -129,6 +165,29 @@ def test_table_with_other_ends_of_lines_is_of_another_format(tmp_path: Path) -> 
     (table,), (torn,) = (toyspec.check(tmp_path / each).files for each in ("m.csv", "r.jsonl"))
     assert [rules.UNKNOWN_FORMAT] == [finding.rule for finding in table.findings]
     assert "torn" == torn.state
+
+
+@pytest.mark.parametrize(("start", "seconds"), [
+    ("2026-03-01 10:00:00,250 - train - INFO - ", 0.25), ("[2026-03-01T10:00:00.250Z INFO] ", 0.25),
+    ("2026/03/01 10:00:00 | INFO | ", 0.0), ("2026-03-01T10:00:00+02:00 ", -7200.0),
+])  # fmt: skip
+@pytest.mark.parametrize("line", ["Epoch: 1, Loss: 2.5", "step=1 loss=2.5", "iter 1 | train loss 2.5 | val loss 3.5"])
+def test_time_before_a_line_is_its_time(tmp_path: Path, start: str, seconds: float, line: str) -> None:
+    """Loggers write the time first; without a zone it is read as UTC."""
+    path = tmp_path / "log.txt"
+    path.write_text(f"{start}{line}\n{start}{line}\n")
+    (row, _) = toyspec.read(path)
+    assert isinstance(row, toyspec.Row)
+    assert ("unix", 1772359200.0 + seconds) == (row.time_origin, row.time)
+
+
+def test_table_of_data_with_an_index_is_not_a_log(tmp_path: Path) -> None:
+    """Data frames are written with an index too."""
+    path = tmp_path / "data.csv"
+    path.write_text(",price,size\n0,12.5,3\n1,10.25,4\n")
+    assert [] == list(toyspec.list_runs(tmp_path))
+    (report,) = toyspec.check(path).files
+    assert [rules.UNKNOWN_FORMAT] == [finding.rule for finding in report.findings]
 
 
 def test_log_without_steps_has_none(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?\s?[=: ]\s?['\"]?"
     # A duration and a date begin with digits too.
-    r"(?!\d+:\d|\d{4}-\d\d-)"
+    r"(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
     # What cannot follow a number, where two writes were glued; or thousands and millions, as people write them.
     r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
@@ -39,6 +39,11 @@ _FORTRAN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 # An integer of more digits is beyond binary64.
 _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
+# As people write numbers: with a comma between thousands, or a percent sign.
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+_PERCENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))\s?%", re.ASCII)
+_WRAPPED = re.compile(r"[A-Za-z_][\w.]*\((.*)\)", re.ASCII)
+_IN_BRACKETS = re.compile(r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]", re.ASCII)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
 _LONG_LINE = 1 << 20
@@ -52,7 +57,8 @@ _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 _COMMENT = b"#"
-_UNNAMED = "Unnamed: 0"
+UNNAMED = "Unnamed: 0"
+"""The column of an index whose name is empty, as pandas names it."""
 MOST_LISTED = 256
 """A list with more members is data, not metrics."""
 _JSON_GROUP = "json"
@@ -175,6 +181,7 @@ class CsvForm:
         self._tables = CellTables(delimiter)
         self._first: list[str] = []
         self._comment: list[str] = []
+        self._has_decimal_commas = False
         self.header: list[str] | None = list(columns) or None
         """Names of the columns, each different; None before the first line."""
 
@@ -188,6 +195,10 @@ class CsvForm:
         if self.header is None or len(cells) != len(self.header) or cells == self._first:
             return None
         number = _cell_with_comma if self._delimiter == _SEMICOLON else _cell
+        if b'"' in data and (self._has_decimal_commas or any(map(_is_decimal_comma, cells))):
+            # 1,234 may be less than two here: it stays a text, which is reported.
+            self._has_decimal_commas = True
+            number = _cell_without_comma
         row = {name: number(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
         if self._index:
             row.setdefault(self._index, self._rows)
@@ -197,18 +208,15 @@ class CsvForm:
     def _takes_header(self, cells: list[str], data: bytes) -> bool:
         """Take the header from *cells*; return whether they are a row under a header that came before."""
         if data.removeprefix(_BOM).startswith(_COMMENT):
-            self._comment = self._named(data.lstrip(_BOM + _COMMENT + b" "))
+            self._comment = self.cells_of(data.lstrip(_BOM + _COMMENT + b" "))
             return False
         if len(self._comment) == len(cells) and all(map(_is_number, cells)) and not any(map(_is_number, self._comment)):
             self.header = _different(self._comment)
             return True
         # pandas names the column of an index so that it reads back without a name.
-        named = [_UNNAMED, *cells[1:]] if cells[0] == "" else cells
+        named = [UNNAMED, *cells[1:]] if cells[0] == "" else cells
         self._first, self.header = cells, _different(named)
         return False
-
-    def _named(self, data: bytes) -> list[str]:
-        return self._cells(data) or []
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
         """Return why the line is not a row."""
@@ -232,6 +240,10 @@ class CsvForm:
     def mixed_tables(self, lines: Sequence[bytes], at: int) -> list[tuple[list[int], Found]]:
         """Return the columns of the lines from *at* on of nothing but numbers, those with the same blanks together."""
         return self._tables.find_mixed(lines, at, self.header) if self.header and self._has_tables else []
+
+    def cells_of(self, data: bytes) -> list[str]:
+        """Return the cells of a line as they are written; empty if it is not text."""
+        return self._cells(data) or []
 
     def _cells(self, data: bytes) -> list[str] | None:
         """Return the cells of a line; None if it is not text."""
@@ -267,6 +279,7 @@ class PatternForm:
         self._carry = dict.fromkeys(form.carry)
         self._place = form.place
         self._index = form.index
+        self._lists = dialect.values.lists
         self._rows = 0
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
@@ -285,7 +298,9 @@ class PatternForm:
     def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
         inner = parts.pop(_JSON_GROUP, None)
         pairs, eval_pairs = parts.pop("pairs", None), parts.pop("eval_pairs", None)
-        found: dict[str, Any] = {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part)) for name, part in parts.items()}
+        found: dict[str, Any] = {}
+        for name, part in parts.items():
+            found |= self._listed(name, part) or {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part))}
         if self._place is not None:
             self._put_step(found, self._place)
         for name in self._carry:
@@ -305,6 +320,16 @@ class PatternForm:
             found.setdefault(self._index, self._rows)
             self._rows += 1
         return found
+
+    def _listed(self, name: str, part: str) -> dict[str, Any]:
+        """Return the numbers of the list in *part* by *name* and their place in it; empty if it is not one."""
+        if not self._lists or not part.startswith("[") or not part.endswith("]"):
+            return {}
+        items = [item.strip() for item in part[1:-1].split(",")][:MOST_LISTED]
+        plain = [match[1] if (match := _WRAPPED.fullmatch(item)) else item for item in items]
+        numbers = [_figure(item, "") for item in plain]
+        is_whole = all(type(each) in _MEASURES for each in numbers)
+        return {f"{name}/{at}": each for at, each in enumerate(numbers)} if is_whole else {}
 
     def _put_step(self, found: dict[str, Any], place: EpochStep) -> None:
         outer, size, inner = (found.get(key) for key in (place.outer, place.size, place.inner))
@@ -407,12 +432,37 @@ def _cell(text: Any) -> Any:
         return int(stripped)
     if _FORTRAN.fullmatch(stripped):
         return float(stripped.replace("d", "e").replace("D", "e"))
-    return float(stripped) if _NUMBER.fullmatch(stripped) else text
+    if _NUMBER.fullmatch(stripped):
+        return float(stripped)
+    return text if stripped[-1:] != "%" and "," not in stripped else _written_number(stripped, text)
+
+
+def _written_number(stripped: str, text: Any) -> Any:
+    """Return the number in a percentage, as it is printed, or one with commas between thousands; else *text*."""
+    percent = _PERCENT.fullmatch(stripped)
+    if percent is not None:
+        return _cell(percent[1])
+    return _cell(stripped.replace(",", "")) if _GROUPED.fullmatch(stripped) else text
+
+
+def written_otherwise(text: str) -> str | None:
+    """Return how *text* spells a number that is not plainly one: ``%`` or ``,``; None for all else."""
+    stripped = text.strip()
+    return "%" if _PERCENT.fullmatch(stripped) else "," if _GROUPED.fullmatch(stripped) else None
 
 
 def _cell_with_comma(text: str) -> Any:
     """Return the number in the text of a cell, whose decimal mark may be a comma, or the text."""
     return float(text.replace(",", ".")) if _DECIMAL_COMMA.fullmatch(text) else _cell(text)
+
+
+def _cell_without_comma(text: str) -> Any:
+    """Return the number in the text of a cell, or the text; a number with a comma is text."""
+    return text if "," in text else _cell(text)
+
+
+def _is_decimal_comma(text: str) -> bool:
+    return _DECIMAL_COMMA.fullmatch(text) is not None and _GROUPED.fullmatch(text) is None
 
 
 def _is_number(text: str) -> bool:
@@ -436,12 +486,25 @@ def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separato
     """
     pairs: list[tuple[str, str, str]] = []
     if isinstance(text, str):
-        pairs = _separated(text, separator) if separator else _PAIR.findall(text)
+        pairs = _separated(text, separator) if separator else _pairs_in(text)
     figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in pairs]
     # A pattern may name a part of the pairs, such as the epoch.
     figures = [(name, figure) for name, figure in figures if groups.get(name, _ABSENT) != figure]
     names = _different([*groups, *(name for name, _ in figures)])[len(groups) :]
     return groups | {name: figure for name, (_, figure) in zip(names, figures, strict=True)}
+
+
+def _pairs_in(text: str) -> list[tuple[str, str, str]]:
+    """Return names and numbers in *text*; those in ``total[loss=1.5, lr=0.1]`` are ``total/loss`` and ``total/lr``."""
+    if "[" not in text:
+        return _PAIR.findall(text)
+    found: list[tuple[str, str, str]] = []
+    at = 0
+    for group in _IN_BRACKETS.finditer(text):
+        found += _PAIR.findall(text[at : group.start()])
+        found += [(f"{group[1]}/{name}", figure, glued) for name, figure, glued in _PAIR.findall(group[2])]
+        at = group.end()
+    return found + _PAIR.findall(text[at:])
 
 
 def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 Rank = Literal["program", "shape", "guess"]
-FormType = Literal["lines", "prefixed", "document", "objects", "lists", "csv", "pattern"]
+FormType = Literal["lines", "prefixed", "document", "objects", "lists", "boxes", "csv", "pattern"]
 TimeUnit = Literal["unix", "unix-seconds", "unix-milliseconds", "run-seconds", "run-clock", "date-time", "any"]
 NonFinite = Literal["bare", "text", "null"]
 
@@ -57,9 +57,9 @@ class Form(_Part, frozen=True, kw_only=True):
     def is_by_lines(self) -> bool:
         """True if each line is read without the lines before it, the header excepted.
 
-        False for documents, where a group is carried on to later lines, and where rows are numbered.
+        False for documents and boxes, where a group is carried on to later lines, and where rows are numbered.
         """
-        return self.type not in DOCUMENTS and not self.carry and not self.index
+        return self.type not in DOCUMENTS and self.type != "boxes" and not self.carry and not self.index
 
 
 class Marks(_Part, frozen=True, kw_only=True):

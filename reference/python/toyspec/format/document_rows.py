@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from toyspec.format.boxed_rows import BoxCutter
 from toyspec.format.flattening import flattened
 from toyspec.format.lines import Line
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -263,11 +264,13 @@ def decode_lenient(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def cutter_of(dialect: Dialect, *, max_line_bytes: int = MAX_LINE_BYTES) -> DocumentCutter | None:
+def cutter_of(dialect: Dialect, *, max_line_bytes: int = MAX_LINE_BYTES) -> DocumentCutter | BoxCutter | None:
     """Return the cutter of a file of *dialect*; None where its records are lines."""
     form = dialect.form
     if form.type == "document":
         return DocumentCutter(form.rows, max_line_bytes=max_line_bytes, beside=dialect.planned)
     if form.type == "lists":
         return ListsCutter(form.index, series=form.columns, steps=dialect.step, max_line_bytes=max_line_bytes)
+    if form.type == "boxes":
+        return BoxCutter(max_line_bytes=max_line_bytes)
     return DocumentCutter(None, max_line_bytes=max_line_bytes) if form.type == "objects" else None

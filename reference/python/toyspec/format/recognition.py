@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import re
 from functools import cache, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of, is_number_in_text
+from toyspec.format.dialect_forms import UNNAMED, CsvForm, JsonForm, form_of, is_number_in_text, written_otherwise
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
 from toyspec.format.document_rows import cutter_of, decode_lenient
@@ -50,7 +51,13 @@ _STEP_WORDS = (
     *(b"step", b"schritt", b"iter", b"epoch", b"episode", b"update", b"tick", b"round", b"generation", b"batch"),
     b"interacts",
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
+    *(b"snapshot_pkl", b"datetime_start"),
 )
+_MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou")
+_WRITTEN = {
+    "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
+    ",": "commas are read as marks between thousands, 1,000 as 1000: {keys}",
+}
 _VALUES = ("value", "val", "metric_value", "metricValue", "scalar")
 
 
@@ -206,6 +213,8 @@ def _may_have_header(head: bytes, dialect: Dialect) -> bool:
 
 
 def _is_header(row: Sequence[bytes], names: tuple[str, ...]) -> bool:
+    if row and not row[0].strip(_SPACE) and UNNAMED in names:
+        return True
     plain = {_plain(cell.decode("utf-8", "replace")) for cell in row}
     ends = {_plain(cell.decode("utf-8", "replace").rpartition("/")[2]) for cell in row}
     return not names or not {_plain(name) for name in names}.isdisjoint(plain | ends)
@@ -269,13 +278,33 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     notes = []
     if values.name and dialect.long is not None:
         notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
+    notes += _notes_on_written(dialect, head)
     if values.texts and dialect.form.type != "pattern":
         plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
         rows = _sample(head, plain)
         keys = dict.fromkeys(key for row in rows for key, value in row.items() if is_number_in_text(value))
-        listed = ", ".join([*list(keys)[:_SHOWN_KEYS], *["…"] * (len(keys) > _SHOWN_KEYS)])
-        notes += [f"numbers in strings are read as numbers: {listed}"] if keys else []
+        notes += [f"numbers in strings are read as numbers: {_listed(keys)}"] if keys else []
     return tuple(notes)
+
+
+def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
+    """Return which columns of a table have percentages, or commas between thousands."""
+    if dialect.form.type != "csv" or not (b"%" in head or b'"' in head):
+        return []
+    form = CsvForm(dialect.form.delimiter, columns=dialect.form.columns)
+    found: dict[str, dict[str, None]] = {mark: {} for mark in _WRITTEN}
+    for line in islice(first_lines(head), _SAMPLE):
+        form.read(line.data or b"", first=line.number == 1)
+        for name, cell in zip(form.header or (), form.cells_of(line.data or b""), strict=False):
+            mark = written_otherwise(cell)
+            if mark is not None:
+                found[mark][name] = None
+    return [_WRITTEN[mark].format(keys=_listed(keys)) for mark, keys in found.items() if keys]
+
+
+def _listed(keys: Iterable[str]) -> str:
+    named = list(keys)
+    return ", ".join([*named[:_SHOWN_KEYS], *["…"] * (len(named) > _SHOWN_KEYS)])
 
 
 def sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
@@ -345,6 +374,9 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
         return keys != NO_KEYS and any(_has_metric(row, "") for row in rows)
     if dialect.form.type == "objects" and "/" in step and keys == NO_KEYS:
         # In a summary, the step of the best result for example.
+        return False
+    if step == UNNAMED and keys == NO_KEYS and not any(_MEASURED.search(key) for row in rows for key in row):
+        # A table of data has an index too.
         return False
     stepped = [row for row in rows if number(row.get(step)) is not None]
     return 2 * len(stepped) >= len(rows) and any(_has_metric(row, step) for row in stepped)

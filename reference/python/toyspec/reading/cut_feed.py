@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toyspec.format.boxed_rows import BoxCutter
     from toyspec.format.document_rows import DocumentCutter
     from toyspec.format.lines import LineSplitter
     from toyspec.read_reports import Fragment
@@ -16,7 +17,7 @@ class CutFeed:
     chunk_bytes = 1 << 16
     """Number of bytes that are fed at once when a file is read."""
 
-    _splitter: LineSplitter | DocumentCutter
+    _splitter: LineSplitter | DocumentCutter | BoxCutter
 
     @property
     def max_line_bytes(self) -> int:

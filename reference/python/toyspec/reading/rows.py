@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.findings import DialectUse, Ended, Profile, State
+    from toyspec.format.boxed_rows import BoxCutter
     from toyspec.format.dialects import Define, Dialect, End
     from toyspec.format.line_validation import ValidatedLine
 
@@ -173,7 +174,8 @@ class RowFeed(CutFeed):
         self._target = target
         dialect = read_as.dialect
         cutter = cutter_of(dialect, max_line_bytes=max_line_bytes)
-        self._splitter: LineSplitter | DocumentCutter = cutter or LineSplitter(max_line_bytes=max_line_bytes)
+        lines = LineSplitter(max_line_bytes=max_line_bytes)
+        self._splitter: LineSplitter | DocumentCutter | BoxCutter = cutter or lines
         # An object in a document is not a line: it has no LF of its own.
         self._end = 0 if cutter is not None else 1
         self._form = form_of(dialect)

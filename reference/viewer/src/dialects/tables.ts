@@ -36,9 +36,13 @@ export const USUAL_NAMES: readonly string[] = [
  "training.jsonl",
  "validation.jsonl",
  "validation_*.jsonl",
+ "*trials*.csv",
+ "*journal*.log",
+ "optuna*.log",
  "result.json",
  "progress.json",
  "progress.txt",
+ "metric-*.jsonl",
  "stats.jsonl",
  "run-*-tag-*.csv",
  "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl",
@@ -674,14 +678,20 @@ export const DIALECTS: readonly Dialect[] = [
   "form": {
    "type": "pattern",
    "patterns": [
-    "(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?P<step>\\d{1,18})(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
+    "(?:^\\W{0,3}(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
    ]
   },
   "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?\\d{1,18}(?:/\\d{1,18})?[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]"
+   "text": "(?m)(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)"
   },
   "step": [
    "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
   ],
   "steps": "any",
   "non_finite": [
@@ -1981,6 +1991,83 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "optuna-csv",
+  "rank": "program",
+  "files": [
+   "*trials*.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ","
+  },
+  "recognize": {
+   "keys": [
+    "number",
+    "datetime_start",
+    "state"
+   ]
+  },
+  "step": [
+   "number"
+  ],
+  "time": [
+   {
+    "key": "datetime_complete",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "Unnamed: 0"
+   ]
+  },
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "optuna-journal",
+  "rank": "program",
+  "files": [
+   "*journal*.log",
+   "optuna*.log"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "op_code",
+    "worker_id"
+   ]
+  },
+  "step": [
+   "trial_id"
+  ],
+  "time": [
+   {
+    "key": "datetime_complete",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "op_code",
+    "state",
+    "study_id",
+    "step",
+    "param_value_internal",
+    "directions/"
+   ],
+   "lists": true
+  },
+  "steps": "any",
+  "non_finite": [
+   "bare"
+  ]
+ },
+ {
   "name": "ray-csv",
   "rank": "program",
   "files": [
@@ -2313,6 +2400,62 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "text"
+  ]
+ },
+ {
+  "name": "stylegan-console",
+  "rank": "program",
+  "files": [
+   "log.txt"
+  ],
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^tick (?P<tick>\\d+)\\s+kimg (?P<kimg>[\\d.]+)\\s+time .*?\\s(?P<pairs>sec/tick .*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^tick \\d+\\s+kimg [\\d.]+\\s+time "
+  },
+  "step": [
+   "tick"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "stylegan-metric",
+  "rank": "program",
+  "files": [
+   "metric-*.jsonl"
+  ],
+  "form": {
+   "type": "lines"
+  },
+  "recognize": {
+   "keys": [
+    "metric",
+    "snapshot_pkl",
+    "num_gpus"
+   ]
+  },
+  "step": [],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "unix-seconds"
+   }
+  ],
+  "values": {
+   "except": [
+    "num_gpus"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "bare"
   ]
  },
  {
