@@ -26,6 +26,36 @@ LOGS = {
     "words": (b"it 1 of 9 gives cost 2.5\nit 2 of 9 gives cost 2.25\n", "it", [1, 2], "gives_cost"),
     "json": (b'{"u": 1, "reward": 0.25}\n{"u": 2, "reward": 0.5}\n', "u", [1, 2], "reward"),
     "csv": (b"n,cost\n1,0.5\n2,0.25\n", "n", [1, 2], "cost"),
+    "colours and tabs": (
+        b"\x1b[1mround 1\x1b[0m\tcost: 2.5\n\x1b[1mround 2\x1b[0m\tcost: 2.25\n",
+        "round",
+        [1, 2],
+        "cost",
+    ),
+    "lines of several shapes": (
+        b"0 val 10.5\n0 train 10.25\n1 train 9.5\n2 train 9.25\n2 val 9.0\n",
+        "value_0",
+        [0, 0, 1, 2, 2],
+        "val",
+    ),
+    "a line for each metric": (
+        b"=== Step 1/9 ===\n  * Loss: 0.5\n  * Avg Reward: 0.25\n=== Step 2/9 ===\n  * Loss: 0.25\n",
+        "step",
+        [1, 1, 1, 2, 2],
+        "value_1",
+    ),
+    "times within a line": (
+        b"at 10:00:00 round 1 eta 1:00:00 cost 2.5\nat 10:00:01 round 2 eta 0:59:59 cost 2.25\n",
+        "round",
+        [1, 2],
+        "cost",
+    ),
+    "dates in place of a step": (
+        b"train loss=2.5,acc=0.5 1700000000000000000\ntrain loss=2.25,acc=0.25 1700000001000000000\n",
+        "record",
+        [0, 1],
+        "acc",
+    ),
 }
 
 
@@ -41,7 +71,12 @@ def test_proposal_reads_the_log(name: str) -> None:
     assert metric in rows[0]
 
 
-@pytest.mark.parametrize("data", [b"", b"nothing\n", b'{"a":1,"b":2}\n', b"1\n2\n3\n"])
+@pytest.mark.parametrize("data", [
+    b"", b"nothing\n", b'{"a":1,"b":2}\n', b"1\n2\n3\n",
+    # Two headers, and rows of another table under a header.
+    b"train,train,val\nloss,acc,loss\n2.5,0.1,2.6\n2.25,0.2,2.4\n",
+    b"GPU loss acc\nLoading\n 1 of the 7 now\n done\n all 0.5 0.25\n done, and more\n done\n end\n that is all\n",
+])  # fmt: skip
 def test_nothing_is_proposed_where_nothing_repeats(data: bytes) -> None:
     """One record, text, and a single column of numbers are not a log that a guess could read."""
     assert proposed(data, "*") is None

@@ -111,6 +111,19 @@ def test_document_of_another_program_is_not_a_torn_stream(
     assert text == file.read_text()
 
 
+@pytest.mark.parametrize("text", [
+    '{"step":1,"loss":2.5}{"step":2,"loss":2.25}', '{"kind":"metric","v":1}{"kind":"metric","v":2}',
+    '{"step":1,"loss":2',
+])  # fmt: skip
+def test_repair_moves_no_bytes_that_a_record_of_ours_does_not_begin(tmp_path: Path, text: str) -> None:
+    """Other programs have keys of the same names; two objects in a row are not one of our records."""
+    file = tmp_path / "log.json"
+    file.write_text(text)
+    main(["repair", "--yes", str(file)])
+    assert [file] == list(tmp_path.iterdir())
+    assert text == file.read_text()
+
+
 def test_stream_whose_line_has_no_end_is_still_torn(tmp_path: Path) -> None:
     """A stream that is named so has its profile from its first record, whatever the file is called."""
     file = tmp_path / "run.json"

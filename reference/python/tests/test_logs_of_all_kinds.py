@@ -65,6 +65,33 @@ LOGS = {
         "log.txt", "step 1,000 | loss 2.5 | tokens 1,234,567\nstep 2,000 | loss 2.0 | tokens 2,345,678\n",
         {"loss": [(1000, 2.5), (2000, 2.0)], "tokens": [(1000, 1234567.0), (2000, 2345678.0)]},
     ),
+    "blanks that align numbers": Log(
+        "log.txt", "[rank0]: step:  9  loss: 12.25  gnorm:  2.5\n[rank0]: step: 10  loss:  2.25  gnorm: 11.5\n",
+        {"loss": [(9, 12.25), (10, 2.25)], "gnorm": [(9, 2.5), (10, 11.5)]},
+    ),
+    "epochs from 0 with places": Log(
+        "log.txt", "Epoch 0, step 10/100, loss: 2.5\nEpoch 1, step 10/100, loss: 2.0\n",
+        {"loss": [(10, 2.5), (110, 2.0)]},
+    ),
+    "epochs and places in brackets": Log(
+        "log.txt", "Epoch: [0] [  0/100] loss: 2.5 eta: 1:00:00\nEpoch: [0] [ 20/100] loss: 2.0 eta: 0:59:00\n",
+        {"loss": [(0, 2.5), (20, 2.0)], "eta": []},
+    ),
+    "episodes": Log(
+        "log.txt", "Episode 1\tAverage Score: -200.5\nEpisode 2\tAverage Score: -150.25\n",
+        {"Average Score": [(1, -200.5), (2, -150.25)]},
+    ),
+    "a name with a word for no number": Log(
+        "log.txt", "iter 1 | train loss 2.5 | number of nan iterations: 0\niter 2 | train loss nan | of nan: 1\n",
+        {"train loss": [(1, 2.5)], "number of nan iterations": [(1, 0.0)], "of nan": [(2, 1.0)], "of": []},
+    ),
+    "colours in a table": Log(
+        "log.txt", "  epoch  loss\n-------  ----\n      1  \x1b[36m2.5\x1b[0m\n      2  \x1b[36m2.0\x1b[0m\n",
+        {"loss": [(1, 2.5), (2, 2.0)]},
+    ),
+    "a table of Markdown": Log(
+        "log.md", "| epoch | loss |\n|---|---|\n| 1 | 2.5 |\n| 2 | 2.0 |\n", {"loss": [(1, 2.5), (2, 2.0)]},
+    ),
     "pairs in brackets": Log(
         "log.txt", "step 1, now[loss=2.5, b=1.5], total[loss=3.5, b=0.5], lr: 0.1\n",
         {"now/loss": [(1, 2.5)], "now/b": [(1, 1.5)], "total/loss": [(1, 3.5)], "total/b": [(1, 0.5)],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
-    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?\s?[=: ]\s?['\"]?"
+    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?(?:\s?[=:]\s{0,8}|\s{1,3})['\"]?"
     # A duration and a date begin with digits too.
     r"(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
@@ -52,6 +52,8 @@ _FIRST_NUMBER = re.compile(
     r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
     re.ASCII | re.IGNORECASE,
 )
+# In what is before the last mark of a part that has several pairs.
+_NAMES_END = re.compile(r"[:=,\d]", re.ASCII)
 _BLANKS = " "
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
@@ -253,7 +255,7 @@ class CsvForm:
             text = data.decode()
         except UnicodeDecodeError:
             return None
-        text = text.rstrip("\r")
+        text = (_ESCAPES.sub("", text) if "\x1b" in text else text).rstrip("\r")
         if self._delimiter == _BLANKS:
             return text.split()
         if '"' not in text:
@@ -278,6 +280,7 @@ class PatternForm:
         self._json = JsonForm(takes_bare=True, values=dialect.values)
         self._carry = dict.fromkeys(form.carry)
         self._place = form.place
+        self._first_outer = form.place.first if form.place is not None else 0
         self._index = form.index
         self._lists = dialect.values.lists
         self._rows = 0
@@ -334,7 +337,9 @@ class PatternForm:
     def _put_step(self, found: dict[str, Any], place: EpochStep) -> None:
         outer, size, inner = (found.get(key) for key in (place.outer, place.size, place.inner))
         if type(outer) is int and type(size) is int and type(inner) is int:
-            found[place.key] = (outer - place.first) * size + inner
+            # Who counts epochs from 0 begins with it.
+            self._first_outer = min(self._first_outer, outer) if outer >= 0 else self._first_outer
+            found[place.key] = (outer - self._first_outer) * size + inner
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
         """Return the result for other output: it is passed over."""
@@ -512,13 +517,15 @@ def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
     found = []
     for part in text.split(separator):
         several = _PAIR.findall(part)
-        if len(several) > 1:
+        place = max(part.rfind(":"), part.rfind("="))
+        # A name of words may have one of a number that is none: "number of nan iterations: 0".
+        is_one = place >= 0 and _NAMES_END.search(part[:place]) is None and _FIRST_NUMBER.match(part, place + 1)
+        if len(several) > 1 and not is_one:
             found += several
             continue
-        place = max(part.rfind(":"), part.rfind("="))
         if place < 0:
             place = part.rstrip().rfind(" ")
-        name, number = part[:place].strip(), _FIRST_NUMBER.match(part, place + 1)
+        name, number = part[:place].strip(" \t,;"), _FIRST_NUMBER.match(part, place + 1)
         if place > 0 and name and number is not None:
             found.append((name, number[1], ""))
     return found

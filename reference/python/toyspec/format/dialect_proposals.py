@@ -26,11 +26,18 @@ _FEWEST_PAIRS = 2
 _WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[ /.-][A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
 _STEP_WORD = re.compile(r"step|^it$|iter|epoch|episode|update|round|generation|batch|tick", re.IGNORECASE)
 _TIME_WORD = re.compile(r"time|date|^ts$|^at$", re.IGNORECASE)
-_BLANKS = re.compile(r"(?:\\? )+|\\t|\t")
+_BLANKS = re.compile(r"(?:\\?[ \t])+")
+_ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
+_LABELLED = re.compile(rf"\W*[A-Za-z][\w /().%-]{{0,80}}?\s*[:=]\s{{0,8}}{_NUMBER}", re.ASCII | re.IGNORECASE)
+_LABELLED_PAIRS = r"^\W*(?P<pairs>[A-Za-z][\w /().%-]{0,80}?\s*[:=]\s{0,8}[-+.\w].*)$"
 _MOST_LINES = 20_000
 _MOST_LETTERS = 2000
 _FEWEST_NUMBERS = 2
 _FEWEST_ROWS = 2
+_MOST_PATTERNS = 8
+_MOST_LABELS = 50
+_UNNAMED_VALUE = re.compile(r"value_\d+")
+_INDEX = "record"
 _TABLES = (",", "\t", ";", " ")
 _UNIX_SECONDS = 1e8
 
@@ -40,8 +47,12 @@ def proposed(head: bytes, name: str, *, step: str | None = None) -> dict[str, An
 
     *name* is the pattern of the names of its files. *step* is the key of the step, if the user named it.
     """
-    table = _of_keys(head, step) or _of_lines(head.decode("utf-8", "replace"), step)
-    return None if table is None else {"files": [name], **table}
+    # A terminal's colours are between the words, and no dialect sees them.
+    plain = _ESCAPES.sub(b"", head)
+    table = _of_keys(plain, step) or _of_lines(plain.decode("utf-8", "replace"), step)
+    if table is None or len(as_read(table, head)[1]) < _FEWEST_ROWS:
+        return None
+    return {"files": [name], **table}
 
 
 def as_read(table: dict[str, Any], head: bytes) -> tuple[ReadAs, list[dict[str, Any]]]:
@@ -93,6 +104,8 @@ def _of_keys(head: bytes, step: str | None) -> dict[str, Any] | None:
         if len(rows) < _FEWEST_ROWS or len(keys) < _FEWEST_NUMBERS or (step is not None and step not in keys):
             continue
         chosen = step or _step_of(rows, keys)
+        if chosen is None or (form["type"] == "csv" and not _is_table(head, rows)):
+            continue
         found = table | {"recognize": {"keys": [chosen, *[key for key in keys if key != chosen][:2]]}, "step": [chosen]}
         time = next((key for key in keys if key != chosen and _TIME_WORD.search(key)), None)
         if time is not None:
@@ -103,18 +116,28 @@ def _of_keys(head: bytes, step: str | None) -> dict[str, Any] | None:
     return None if best is None else best[1]
 
 
-def _step_of(rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> str:
-    """Return the key whose numbers are most like steps: by its name, else those that never decrease and change."""
+def _is_table(head: bytes, rows: Sequence[dict[str, Any]]) -> bool:
+    """Return whether most lines of *head* are *rows* under a header of names."""
+    lines = sum(bool(line.strip()) for line in head[: head.rfind(b"\n") + 1].split(b"\n")[: len(rows) * 2 + 2])
+    names = {key for row in rows for key in row}
+    return 2 * len(rows) >= lines - 1 and not any(map(_FIGURE.fullmatch, names))
 
-    def likeness(key: str) -> tuple[bool, bool, bool]:
-        values = [row[key] for row in rows if type(row.get(key)) in (int, float)]
-        return (
-            _STEP_WORD.search(key) is not None,
-            values == sorted(values) and len(set(values)) > 1,
-            all(float(value).is_integer() for value in values),
-        )
 
-    return max(keys, key=likeness)
+def _step_of(rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> str | None:
+    """Return the key whose numbers are most like steps: by its name, else those that never decrease and change.
+
+    None if no key has integers that are not dates.
+    """
+
+    def values_of(key: str) -> list[float]:
+        return [row[key] for row in rows if type(row.get(key)) in (int, float)]
+
+    def likeness(key: str) -> tuple[bool, bool]:
+        values = values_of(key)
+        return _STEP_WORD.search(key) is not None, values == sorted(values) and len(set(values)) > 1
+
+    whole = [key for key in keys if all(value < _UNIX_SECONDS and value == int(value) for value in values_of(key))]
+    return max(whole, key=likeness, default=None)
 
 
 def _of_lines(text: str, step: str | None) -> dict[str, Any] | None:
@@ -136,27 +159,52 @@ def _of_lines(text: str, step: str | None) -> dict[str, Any] | None:
     names = _names_of(line)
     rows = [dict(zip(names, map(float, row), strict=False)) for row in shapes[shape]]
     chosen = step if step in names else _step_of(rows, names)
+    if chosen is None and all(_UNNAMED_VALUE.fullmatch(name) for name in names):
+        return None
     pattern, has_pairs = _pattern_of(line, names, chosen)
-    form: dict[str, Any] = {
-        "type": "pattern",
-        "patterns": [pattern.replace("\1", ".{7,30}?" if time is None else "(?P<time>.{7,30}?)")],
-    }
+    form: dict[str, Any] = {"type": "pattern", "patterns": [_timed(pattern, time)]}
+    recognized = re.sub(r"\(\?P<\w+>", "(?:", form["patterns"][0])
     if has_pairs:
         form["separator"] = _SEPARATOR
+    if chosen is None:
+        form["index"] = _INDEX
+    elif len(names) <= _FEWEST_NUMBERS and _has_labels(text, examples[shape]):
+        # The step is printed alone, before a line for each of its metrics.
+        form |= {"patterns": [*form["patterns"], _LABELLED_PAIRS], "separator": _SEPARATOR, "carry": [chosen]}
+    else:
+        others = (_without_time(examples[each]) for each in usual if each != shape)
+        alike = ((other, _names_of(other), unit) for other, unit in others if unit == time)
+        more = (_timed(_pattern_of(other, found, chosen)[0], unit) for other, found, unit in alike if chosen in found)
+        form["patterns"] += list(dict.fromkeys(more))[: _MOST_PATTERNS - 1]
     return {
         "form": form,
-        "recognize": {"text": "(?m)" + re.sub(r"\(\?P<\w+>", "(?:", form["patterns"][0])},
-        "step": [chosen],
+        "recognize": {"text": "(?m)" + recognized},
+        "step": [chosen or _INDEX],
         **({} if time is None else {"time": [{"key": "time", "unit": time}]}),
         "non_finite": ["text"],
     }
 
 
+def _timed(pattern: str, unit: str | None) -> str:
+    """Return *pattern* with a group for the first time, and without one for those after it."""
+    return pattern.replace("\1", ".{7,30}?" if unit is None else "(?P<time>.{7,30}?)").replace("\2", ".{7,30}?")
+
+
+def _has_labels(text: str, example: str) -> bool:
+    """Return whether most lines with numbers that follow the line *example* have one name and its number."""
+    lines = text.partition(example)[2].split("\n", _MOST_LABELS)[:_MOST_LABELS]
+    with_numbers = [line for line in lines if _FIGURE.search(line)]
+    return 2 * sum(map(bool, map(_LABELLED.match, with_numbers))) > len(with_numbers)
+
+
 def _without_time(line: str) -> tuple[str, str | None]:
-    """Return *line* with a mark in place of its first time, and the unit of that; None without one."""
+    """Return *line* with a mark in place of its first time, and the unit of that; None without one.
+
+    Other times have another mark.
+    """
     for pattern, unit in ((_MOMENT, "date-time"), (_CLOCK, None)):
         if pattern.search(line):
-            return pattern.sub("\1", line, count=1), unit
+            return _CLOCK.sub("\2", _MOMENT.sub("\2", pattern.sub("\1", line, count=1))), unit
     return line, None
 
 
@@ -174,7 +222,7 @@ def _names_of(line: str) -> list[str]:
     return names
 
 
-def _pattern_of(line: str, names: Sequence[str], step: str) -> tuple[str, bool]:
+def _pattern_of(line: str, names: Sequence[str], step: str | None) -> tuple[str, bool]:
     """Return the regular expression of lines like *line*, with a group for each of *names*.
 
     Where most of the line is names and numbers between bars, these are the group ``pairs``, as the second value says.

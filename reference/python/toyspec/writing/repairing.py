@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import Literal
 
 import msgspec
@@ -20,8 +21,9 @@ from toyspec.writing.fragments import move_fragment
 from toyspec.writing.stream_scan import StreamScan
 
 _HEAD_BYTES = 4096
-# What the first record of each profile begins with, without white space.
-_STARTS = (b'{"kind":', b'{"type":"scalar"', b'{"step":')
+# What the first record of each profile begins with, without white space, whatever its first step is.
+_STARTS = (b'{"kind":"run_start"', b'{"type":"scalar"', b'{"step":0,"wall_time_ms"')
+_FIRST_STEP = re.compile(rb'^(\{"step":)[\d.]+')
 _NOT_PROVEN = (
     "it has no whole record, and its bytes do not begin as one of toyspec's; the file was not changed; "
     "`toyspec check` says what it looks like"
@@ -83,7 +85,7 @@ def _is_ours(file: AppendFile, offset: int) -> bool:
     if value is not None:
         return detect_profile_at(file.path, value) is not None
     is_named = stream_name(os.path.basename(file.path)) in STREAM_NAMES
-    plain = b"".join(head.split())
+    plain = _FIRST_STEP.sub(rb"\g<1>0", b"".join(head.split()))
     is_short = any(start.startswith(plain) for start in _STARTS)
     return plain.startswith(_STARTS) or (is_named and (is_short or not head.strip(b"\0")))
 

@@ -61,6 +61,174 @@ export const PART_NAMES: readonly string[] = [
 
 export const DIALECTS: readonly Dialect[] = [
  {
+  "name": "bar-table",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": "|"
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch",
+    "schritt",
+    "epoche"
+   ]
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch",
+   "schritt",
+   "epoche"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch",
+   "epoche"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "baselines",
   "rank": "program",
   "files": [
@@ -127,6 +295,26 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "clu-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ (?:logging_writer|\\w+)\\.py:\\d+\\] \\[(?P<step>\\d+)\\] (?P<pairs>[^\\s=]+=.*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ \\w+\\.py:\\d+\\] \\[\\d+\\] [^\\s=]+=[-+\\d.n]"
+  },
+  "step": [
+   "step"
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -678,11 +866,11 @@ export const DIALECTS: readonly Dialect[] = [
   "form": {
    "type": "pattern",
    "patterns": [
-    "(?:^\\W{0,3}(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
+    "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
    ]
   },
   "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)\\s?[=: ]\\s?(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s?[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)"
+   "text": "(?m)(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)"
   },
   "step": [
    "step"
