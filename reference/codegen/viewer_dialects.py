@@ -10,7 +10,8 @@ from codegen import sources
 # What says how to read and check a log; the rest is for people.
 _READ = (
     *("name", "rank", "files", "parts", "form", "recognize", "step", "time", "epoch", "phase", "values", "long"),
-    *("restart", "skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "non_finite"),
+    *("restart", "skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "planned"),
+    "non_finite",
 )
 _OTHER_FORMS = ("objects", "lists", "boxes")
 _OTHER_MEMBERS = {"columns", "separator", "carry", "index", "place"}

@@ -74,6 +74,20 @@ MADE = {
         b'   "loss": 1}',
     ),
     "progress.csv": (b"step,loss", b""),
+    "written.csv": (
+        b",loss,acc,tokens",
+        b'0,2.5,12.5%,"1,234,567"',
+        b'1,2.25,-1 %,"1,000"',
+        b"2,\x1b[1m2.0\x1b[0m,3,4",
+        b"",
+    ),
+    "data.csv": (b"step,price", b"1,2.5", b""),
+    "aligned.log": (
+        b"2026-03-01 10:00:00,250 - step:  9  loss: 12.25  gnorm:  2.5 eta: 1 day, 2:00:00 took: 2m 30s",
+        b"[rank0] 2026-03-01T10:00:01Z step: 10  loss:  2.25  of 7  now[a=1, b=.5] lr: 1e-3",
+        b"INFO:root:step 1,100 loss 2.0 acc 12%",
+        b"",
+    ),
 }
 """Lines of logs with what a check can find, by their names."""
 

@@ -124,7 +124,7 @@ test("logs of other programs have the rows that the server lists", () => {
     // Trackio names its runs in their logs, all others are named for their files.
     const id = listed["dialect"] === "trackio" ? "a folder" : String(listed["name"]);
     const found = rowOf(scanned(bytesOf(path), name, 1 << 16).scan, id);
-    for (const fact of ["dialect", "profile", "name", "started_at", "seconds", "first_step", "last_step", "final_loss", "progress", "config", "reason", "error"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
+    for (const fact of ["dialect", "profile", "name", "started_at", "seconds", "first_step", "last_step", "final_loss", "progress", "config", "reason", "error", "ended"] as const) assert.deepEqual(found[fact], listed[fact], `${path}: ${fact}`);
     const metrics = listed["metrics"] as { [name: string]: MetricFacts };
     assert.deepEqual(Object.keys(found.metrics).sort(), Object.keys(metrics).sort(), path);
     for (const [metric, facts] of Object.entries(metrics)) assert.deepEqual(found.metrics[metric], facts, `${path}: ${metric}`);

@@ -32,6 +32,7 @@ export interface Dialect {
   end?: { key: string; equals: string; reason: string; reasons: { readonly [word: string]: string } };
   define?: { key: string; equals: string; name: string; goal: string; goals: { readonly [word: string]: string } };
   steps?: "increase" | "any";
+  planned?: readonly string[];
   non_finite?: readonly ("bare" | "text" | "null")[];
 }
 

@@ -31,12 +31,19 @@ export class DocumentCutter {
   private isInside: boolean;
   private isInString = false;
   private isEscaped = false;
-  /** The last string, as far as it can be the key. */
+  /** Length of the longest key that is looked for. */
+  private readonly longest: number;
+  /** The last string, as far as it can be a key. */
   private last: number[] = [];
   private open: { line: number; offset: number; from: number; kept: Uint8Array[]; length: number } | null = null;
 
-  constructor(key: string) {
+  /** Digits of a number beside the array, and the largest such number under one of the keys. */
+  private digits = "";
+  beside: number | null = null;
+
+  constructor(key: string, private readonly numbers: readonly string[] = []) {
     this.key = new TextEncoder().encode(key);
+    this.longest = Math.max(this.key.length, ...numbers.map(({ length }) => length));
     this.level = key === "" ? 1 : 2;
     this.isInside = key === "";
   }
@@ -48,6 +55,7 @@ export class DocumentCutter {
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]!;
       if (byte === LF) this.line++;
+      if (this.depth === 1 && this.numbers.length > 0 && !this.isInString) this.takeBeside(byte);
       if (this.isInString) this.takeInString(byte);
       else if (byte === QUOTE) {
         this.isInString = true;
@@ -61,6 +69,15 @@ export class DocumentCutter {
     return found;
   }
 
+  private takeBeside(byte: number): void {
+    const letter = String.fromCharCode(byte);
+    if (/[\d.eE+-]/.test(letter)) this.digits += letter;
+    else if (this.digits !== "") {
+      if (/^\d{1,18}$/.test(this.digits) && this.numbers.includes(String.fromCharCode(...this.last))) this.beside = Math.max(this.beside ?? 0, Number(this.digits));
+      this.digits = "";
+    }
+  }
+
   private takeInString(byte: number): void {
     if (this.isEscaped) this.isEscaped = false;
     else if (byte === ESCAPE) this.isEscaped = true;
@@ -68,7 +85,7 @@ export class DocumentCutter {
       this.isInString = false;
       return;
     }
-    if (this.depth < this.level && this.last.length <= this.key.length) this.last.push(byte);
+    if (this.depth < this.level && this.last.length <= this.longest) this.last.push(byte);
   }
 
   private begin(byte: number, at: number): void {

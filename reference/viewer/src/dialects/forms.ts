@@ -23,12 +23,16 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?\s?[=: ]\s?['"]?(?!\d+:\d|\d{4}-\d\d-)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?(?:\s?[=:]\s{0,8}|\s{1,3})['"]?(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 const MULTIPLES: Readonly<Record<string, string>> = { k: "e3", K: "e3", M: "e6" };
 const DECIMAL_COMMA = /^[-+]?\d+,\d+(?:[eE][-+]?\d+)?$/;
 /** Fortran writes an exponent of double precision with D, always with a sign. */
 const FORTRAN = /^[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+$/;
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+/** As people write numbers: with a comma between thousands, or a percent sign. */
+const GROUPED = /^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?$/;
+const PERCENT = /^[-+]?(?:\d+\.?\d*|\.\d+)\s?%$/;
+const IN_BRACKETS = /(?<![\w\])])([A-Za-z_][\w.-]*)\[([^[\]]*=[^[\]]*)\]/g;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
 /** A list with more members is data, not metrics. */
@@ -161,6 +165,7 @@ function withWords(text: string): Members | null {
 export class CsvForm implements RowForm {
   private first: readonly string[] = [];
   private comment: readonly string[] = [];
+  private hasDecimalCommas = false;
   /** Names of the columns; null before the first line. */
   header: readonly string[] | null = null;
 
@@ -180,7 +185,10 @@ export class CsvForm implements RowForm {
     if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
     if (cells.length !== header.length && data[0] === COMMENT) return null;
     if (cells.length !== header.length) return unreadable([badRow(`the row has ${cells.length} cell${cells.length === 1 ? "" : "s"}, the header has ${header.length}`)]);
-    return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, this.delimiter === ";" ? cellWithComma(cell) : cellOf(cell)]]))) };
+    // 1,234 may be less than two in a table with 0,5: it stays a text.
+    if (this.delimiter !== ";") this.hasDecimalCommas ||= cells.some((cell) => DECIMAL_COMMA.test(cell) && !GROUPED.test(cell));
+    const valueOf = this.delimiter === ";" ? cellWithComma : this.hasDecimalCommas ? cellWithoutComma : cellOf;
+    return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, valueOf(cell)]]))) };
   }
 
   /** Takes the header from some cells; returns whether they are a row under a header that came before. */
@@ -203,7 +211,7 @@ export class CsvForm implements RowForm {
   private cells(data: Uint8Array): string[] | null {
     if (data.includes(0)) return null;
     try {
-      const text = exact.decode(data).replace(/\r+$/, "");
+      const text = exact.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
       if (text.trim() === "") return [];
       const cells = text.includes('"') ? quotedCells(text, this.delimiter) : text.split(this.delimiter);
       return cells.map((cell) => cell.trim());
@@ -263,12 +271,22 @@ class PatternForm implements RowForm {
 
 /** Returns some members and the numbers in a text by a prefix and the names before them, each under a name of its own. */
 function withPairs(members: Members, text: string, prefix = ""): Members {
-  const pairs = [...text.matchAll(PAIR)].map(([, name, figure, glued]) => [prefix + name!, figureOf(figure!, glued!)] as const);
+  const pairs = pairsIn(text).map(([, name, figure, glued]) => [prefix + name!, figureOf(figure!, glued!)] as const);
   // A pattern may name a part of the pairs, such as the epoch.
   const others = pairs.filter(([name, figure]) => members[name] !== figure);
   const known = Object.keys(members);
   const names = differentNames([...known, ...others.map(([name]) => name)]).slice(known.length);
   return { ...members, ...Object.fromEntries(others.map(([, figure], at) => [names[at]!, figure])) };
+}
+
+/** Returns names and numbers in a text; those in `total[loss=1.5, lr=0.1]` are `total/loss` and `total/lr`. */
+function pairsIn(text: string): readonly (readonly (string | undefined)[])[] {
+  const groups = [...text.matchAll(IN_BRACKETS)];
+  const ends = [0, ...groups.map(({ index, 0: { length } }) => index + length)];
+  return [...groups, null].flatMap((group, at) => [
+    ...text.slice(ends[at], group?.index).matchAll(PAIR),
+    ...(group ? [...group[2]!.matchAll(PAIR)].map(([all, name, ...rest]) => [all, `${group[1]!}/${name!}`, ...rest]) : []),
+  ]);
 }
 
 /** Returns the number in a figure; the text where something follows that is not a part of one. */
@@ -300,7 +318,13 @@ function isNumber(text: string): boolean {
 function cellOf(text: string): number | string {
   const plain = text.trim();
   if (FORTRAN.test(plain)) return Number(plain.replace(/[dD]/, "e"));
-  return NUMBER.test(plain) ? Number(plain) : text;
+  if (NUMBER.test(plain)) return Number(plain);
+  return PERCENT.test(plain) ? Number(plain.slice(0, -1)) : GROUPED.test(plain) ? Number(plain.replaceAll(",", "")) : text;
+}
+
+/** Returns the number in the text of a cell, or the text; a number with a comma is text. */
+function cellWithoutComma(text: string): number | string {
+  return text.includes(",") ? text : cellOf(text);
 }
 
 /** Returns the number in the text of a cell, whose decimal mark may be a comma, or the text. */

@@ -20,6 +20,9 @@ const FIRST_LINE_BYTES = 256;
 /** Keys of the kind of a record in logs that name it so, and what the kinds are where it is the phase. */
 const KIND_KEYS = ["event", "type", "kind", "subset", "dataset", "set", "tag", "prefix"];
 const PHASE_WORDS: ReadonlySet<string> = new Set(["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]);
+/** The column of an index whose name is empty, and what the names of metrics have. */
+const INDEX = "Unnamed: 0";
+const MEASURED = /loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou/i;
 const [LF, BRACE] = [0x0a, 0x7b];
 const BARE_WORDS = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 
@@ -126,7 +129,8 @@ function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   if (dialect.form.type === "pattern") return true;
   if (dialect.rank === "program") return Boolean(text || keys || any);
   const key = firstKey(dialect.step, rows, false);
-  if (key === null) return false;
+  // A table of data has an index too.
+  if (key === null || (key === INDEX && !keysOf(rows, () => true).some((each) => MEASURED.test(each)))) return false;
   if (dialect.long !== undefined) {
     const long = pivoted(dialect, rows);
     if (long === null || !isLong(long, rows, key)) return false;

@@ -6,7 +6,7 @@ import type { Json } from "../protocol.js";
 import type { ReadAs } from "./dialect.js";
 import { type Cut, DocumentCutter } from "./documents.js";
 import { formOf, type Found, type RowForm } from "./forms.js";
-import { isMembers, Mapping, memberAt, type Members, type Neutral } from "./mapping.js";
+import { isMembers, Mapping, memberAt, type Members, type Neutral, numberIn } from "./mapping.js";
 import { HEAD_BYTES, recognize } from "./recognition.js";
 
 /** One record, and what it says. */
@@ -18,6 +18,8 @@ export interface Row extends Neutral {
   run: string | null;
   /** How the run ended, as run_end names it. */
   end: string | null;
+  /** The last step that was planned. */
+  planned: number | null;
   /** A metric, and which values of it are better. */
   goal: readonly [string, string] | null;
 }
@@ -33,7 +35,7 @@ export class RowReader {
     const { dialect } = readAs;
     this.form = formOf(dialect, isForCheck);
     this.mapping = new Mapping(readAs);
-    this.cutter = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "") : null;
+    this.cutter = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "", dialect.form.rows ? dialect.planned : []) : null;
   }
 
   get name(): string {
@@ -71,6 +73,11 @@ export class RowReader {
     return this.mapping.metricName(key);
   }
 
+  private plannedIn(value: Members): number | null {
+    const { planned = [] } = this.readAs.dialect;
+    return planned.map((key) => numberIn(memberAt(value, key))).find((found) => found !== null) ?? null;
+  }
+
   /** Returns the row of an object that was found; call it once for each, in their order. */
   rowOf(value: Members): Row {
     const { config, config_except: except = [], run, restart, end, define } = this.readAs.dialect;
@@ -81,7 +88,7 @@ export class RowReader {
     const goal = define && typeof metric === "string" ? wordIn(define.goals, memberAt(value, define.goal)) : null;
     return {
       ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? without(settings, except) : null,
-      run: typeof name === "string" && name !== "" ? name : null, end: ending, goal: goal === null ? null : [metric as string, goal],
+      run: typeof name === "string" && name !== "" ? name : null, end: ending, planned: this.plannedIn(value), goal: goal === null ? null : [metric as string, goal],
     };
   }
 }

@@ -697,6 +697,9 @@ export const DIALECTS: readonly Dialect[] = [
    "epoch"
   ],
   "steps": "any",
+  "planned": [
+   "max_steps"
+  ],
   "non_finite": [
    "bare"
   ]
@@ -947,6 +950,9 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "steps": "any",
+  "planned": [
+   "total_steps"
+  ],
   "non_finite": [
    "bare"
   ]
@@ -1973,6 +1979,9 @@ export const DIALECTS: readonly Dialect[] = [
    ]
   },
   "steps": "any",
+  "planned": [
+   "planned"
+  ],
   "non_finite": [
    "text"
   ]

@@ -40,8 +40,9 @@ export function unreadableRow(id: string, message: string, bytes: number): Run {
   };
 }
 
-function endedOf({ end, profile }: Scan): Run["ended"] {
-  if (end !== null) return "yes";
+function endedOf({ end, profile, hasReached }: Scan): Run["ended"] {
+  if (end !== null || hasReached) return "yes";
+  if (hasReached === false) return "no";
   return profile && PROFILES[profile].complete !== undefined ? "no" : "unknown";
 }
 

@@ -75,6 +75,9 @@ export class Scan {
   private place: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
   private endsStretch = true;
   private hasSteps = false;
+  private planned: number | null = null;
+  private firstPlace: number | null = null;
+  private lastPlace = -Infinity;
   /** True while a record is taken in that a later attempt supersedes. */
   private isOld = false;
   private gapCount = 0;
@@ -219,8 +222,23 @@ export class Scan {
     return row === null || !("reason" in row);
   }
 
-  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, goal }: Row): void {
+  /** Takes in how far a record is on the way to the last step that was planned. */
+  private takePlan(planned: number | null, place: number | null): void {
+    if (place === null) return;
+    if (planned !== null) this.planned = planned;
+    this.firstPlace ??= place;
+    this.lastPlace = planned === null ? Math.max(this.lastPlace, place) : place;
+  }
+
+  /** Whether the last step that was planned was reached; null where none is known. What counts from 0 reaches one less. */
+  get hasReached(): boolean | null {
+    const planned = this.options.rows?.document?.beside ?? this.planned;
+    return planned === null || this.firstPlace === null ? null : this.lastPlace >= planned - Number(this.firstPlace === 0);
+  }
+
+  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
     this.records++;
+    this.takePlan(planned, step ?? epoch);
     if (this.learns) this.attempts.learnAttempt(attempt);
     this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
     const figure = step ?? this.lastStep ?? 0;
