@@ -137,6 +137,12 @@ class Walk:
     def next(self, most: int) -> list[WalkedFields | tuple[str, tuple[int | None, str]]]: ...
     def records(self, most: int, number: int) -> list[bytes | WalkedFields | tuple[str, tuple[int | None, str]]]: ...
 
+class ScalarLines(TypedDict):
+    lines: bytes
+    records: int
+    values: int
+    last: float
+
 @final
 class StepBlock:
     @property
@@ -193,6 +199,12 @@ def ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
 
 def digests(paths: Sequence[str], most_bytes: int) -> list[DigestFields | None]:
     """Return what each run comes to; None where Python reads it."""
+
+def tensorboard_lines(data: bytes, at: int, start: float, last: float, running: bool) -> ScalarLines:
+    """Return the lines of the TensorBoard records from *at* on, up to the first that Python reads.
+
+    *start* is the start of the run in seconds since the Unix epoch, *last* the time of the record before since then.
+    """
 
 def fail() -> None:
     """Panic: shows that a panic becomes an exception."""

@@ -11,6 +11,7 @@ mod pyramids;
 mod reports;
 mod step_blocks;
 mod streams;
+mod tensorboard;
 mod walk;
 
 use pyo3::prelude::*;
@@ -36,5 +37,6 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::extremes, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(digests::digests_of_all, module)?)?;
+    module.add_function(wrap_pyfunction!(tensorboard::tensorboard_lines, module)?)?;
     module.add_function(wrap_pyfunction!(failures::fail, module)?)
 }

@@ -19,6 +19,8 @@ from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from property_examples import examples
 from toyspec import list_runs
+from toyspec.convert import mlflow_import
+from toyspec.convert.mlflow_import import MlflowImport
 from toyspec.convert.yaml_text import parsed, written
 
 OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
@@ -255,6 +257,43 @@ def test_sample_of_mlflow(tmp_path: Path) -> None:
     start = records(first.target)[0]
     assert ({"arch": "gpt", "lr": "0.001"}, "demo", "first try") == (start["config"], start["group"], start["name"])
     assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in (first, second)]
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["loss", "a b", 'q"', "\xe4"]),
+            st.sampled_from([0.5, -0.0, 1, 1e300, 1.7976931348623157e308, None]),
+            st.sampled_from([0, 1000, 1500, 1500, 10**15, -5]),
+            st.sampled_from([0, 7, 2**60, -1, None]),
+            st.sampled_from([0, 0, 0, 1]),
+        ),
+        max_size=12,
+    )
+)
+def test_values_of_mlflow_in_bulk_are_those_one_by_one(
+    rows: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Lines, counts and notes are the same: what is odd in a batch is read value by value."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    shutil.copy(SAMPLES / "mlflow/mlflow.db", folder)
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database, database:
+        (run, start) = database.execute("SELECT run_uuid, start_time FROM runs").fetchone()
+        database.execute("DELETE FROM metrics")
+        database.execute("CREATE TABLE odd AS SELECT key, value, timestamp, run_uuid, step, is_nan FROM metrics")
+        database.execute("DROP TABLE metrics")
+        database.execute("ALTER TABLE odd RENAME TO metrics")
+        placed = [(key, value, start + stamp, run, step, is_nan) for key, value, stamp, step, is_nan in rows]
+        database.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", placed)
+    found = []
+    for size, plain in ((3, MlflowImport._plain), (4096, lambda *_: None)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(mlflow_import, "_BATCH", size)
+            patch.setattr(MlflowImport, "_plain", plain)
+            (made,) = imported(folder, folder / f"runs-{size}").runs
+        found.append((records(made.target)[1:], made.items, made.carried, made.losses, made.notes))
+    assert found[0] == found[1]
 
 
 def test_sample_of_trackio(tmp_path: Path) -> None:

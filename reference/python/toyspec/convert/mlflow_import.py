@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
-from toyspec.convert.scalar_lines import line_of_scalars
+from toyspec.convert.scalar_lines import line_of_scalars, lines_of_values
 from toyspec.convert.timeline import Timeline, is_wall
 from toyspec.writing.clocks import utc_text
 
@@ -24,6 +25,9 @@ LARGEST = 1.7976931348623157e308
 _REASONS = {"FINISHED": "completed", "FAILED": "errored", "KILLED": "aborted"}
 _NAMED_TAGS = {"mlflow.runName": "name", "mlflow.note.content": "notes"}
 _COMMIT = "mlflow.source.git.commit"
+_BATCH = 4096
+# Of name, value, timestamp and step.
+_PLAIN_TYPES = [{str}, {float}, {int}, {int}]
 
 
 class MlflowImport:
@@ -52,10 +56,16 @@ class MlflowImport:
         walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
         self._timeline = Timeline(self._ledger, min(walls) if walls else None)
         yield self._start(name, group)
-        for row in self._rows(
+        rows = self._rows(
             "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step, key"
-        ):
-            yield self._metric(*row)
+        )
+        while batch := list(islice(rows, _BATCH)):
+            lines = self._plain(batch)
+            if lines is not None:
+                yield lines
+                continue
+            for row in batch:
+                yield self._metric(*row)
         yield from self._others(self._timeline.last)
         if status in _REASONS:
             yield self._end(status, end)
@@ -113,6 +123,22 @@ class MlflowImport:
         else:
             tags.append(key)
         ledger.done()
+
+    def _plain(self, rows: list[tuple[Any, ...]]) -> bytes | None:
+        """Return the lines of *rows*; None unless each has a finite value and a step, and the times follow."""
+        names, values, stamps, steps, nans = zip(*rows, strict=True)
+        types = [set(map(type, column)) for column in (names, values, stamps, steps)]
+        start = self._timeline.start
+        if types != _PLAIN_TYPES or any(nans) or min(steps) < 0 or start is None:
+            return None
+        # NaN is not less than anything.
+        times = [stamp / 1000 - start for stamp in stamps]
+        if not all(abs(value) < LARGEST for value in values) or not self._timeline.follows(times):
+            return None
+        self._timeline.take(times[-1])
+        self._ledger.items += len(rows)
+        self._ledger.carried += len(rows)
+        return lines_of_values(times, steps, names, values)
 
     def _metric(self, key: Any, value: Any, timestamp: Any, step: Any, is_nan: Any) -> bytes:
         ledger = self._ledger

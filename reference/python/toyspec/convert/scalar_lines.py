@@ -28,6 +28,16 @@ def line_of_scalars(t: float, step: int | None, values: dict[str, float | None])
     return _encode({"kind": "scalars", "t": t, "step": step, "values": members}) + b"\n"
 
 
+def lines_of_values(
+    times: Sequence[float], steps: Sequence[int], names: Sequence[str], values: Sequence[float]
+) -> bytes:
+    """Return one line for each place in the columns, each with one value; times and values are floats, and finite."""
+    members = zip(times, steps, names, values, strict=True)
+    return _encode_lines(
+        [{"kind": "scalars", "t": t, "step": step, "values": {name: value}} for t, step, name, value in members]
+    )
+
+
 def line_of_record(record: dict[str, Any]) -> bytes | None:
     """Return the line of *record*, a ``scalars`` record with its members in canonical order, values last and finite.
 

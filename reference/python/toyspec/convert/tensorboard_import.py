@@ -13,6 +13,7 @@ from toyspec.convert.protobuf import MessageError
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.engine import native
 from toyspec.writing.media import Audio, Histogram, Image
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ class EventImport:
         self._reason: str | None = None
         self._place = ""
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """Yield ``run_start``, the events in the order of the files, and ``run_end`` if the files have an ending."""
+    def events(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield ``run_start``, the events in the order of the files, and ``run_end`` if the files have an ending.
+
+        Bytes are canonical lines, several at once.
+        """
         self._timeline = Timeline(self._ledger, _first_wall(self._files))
         yield self._start()
         for group in self._groups:
@@ -61,10 +65,33 @@ class EventImport:
             start["group"] = group or self._folder
         return start
 
-    def _of_file(self, path: str) -> Iterator[dict[str, Any]]:
+    def _of_file(self, path: str) -> Iterator[dict[str, Any] | bytes]:
         self._place = os.path.basename(path)
-        for event in self._events_in(path):
-            yield from self._of_event(event)
+        engine = native() if self._timeline.start is not None else None
+        for block in self._blocks_in(path):
+            if engine is not None:
+                yield from self._in_bulk(block, engine)
+                continue
+            for event in self._events_of_block(block, self._place):
+                yield from self._of_event(event)
+
+    def _in_bulk(self, block: EventBlock, engine: Any) -> Iterator[dict[str, Any] | bytes]:
+        """Yield what is in *block*; the engine writes what is plainly scalars."""
+        timeline, index = self._timeline, 0
+        while index < len(block.starts):
+            made = engine.tensorboard_lines(
+                block.data, block.starts[index], timeline.start, timeline.last, timeline.is_running
+            )
+            index += made["records"]
+            if made["values"]:
+                self._ledger.items += made["values"]
+                self._ledger.carried += made["values"]
+                timeline.take(made["last"])
+                yield made["lines"]
+            if index < len(block.starts):
+                for event in self._events_of_block(block.only(index), self._place):
+                    yield from self._of_event(event)
+                index += 1
 
     def _of_files(self, paths: list[str]) -> Iterator[dict[str, Any]]:
         """Yield the records of files that one process wrote at once, in the order of their times."""
@@ -73,7 +100,12 @@ class EventImport:
             yield from self._of_event(event)
 
     def _events_in(self, path: str) -> Iterator[Event]:
-        """Yield the events of the file; what cannot be read is dropped."""
+        """Yield the events of the file."""
+        for block in self._blocks_in(path):
+            yield from self._events_of_block(block, os.path.basename(path))
+
+    def _blocks_in(self, path: str) -> Iterator[EventBlock]:
+        """Yield the records of the file; what cannot be read is dropped."""
         name = os.path.basename(path)
         with open(path, "rb") as file:
             for block in read_blocks(file):
@@ -82,7 +114,7 @@ class EventImport:
                     self._ledger.drop(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
                     self._ledger.advance(block.length)
                 else:
-                    yield from self._events_of_block(block, name)
+                    yield block
                     self._ledger.advance(len(block.data))
 
     def _events_of_block(self, block: EventBlock, name: str) -> Iterator[Event]:

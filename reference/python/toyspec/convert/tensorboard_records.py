@@ -92,6 +92,11 @@ class EventBlock(NamedTuple):
         pairs = zip(self.starts, ends, strict=True)
         return [self.data[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairs]
 
+    def only(self, index: int) -> EventBlock:
+        """Return the block of the one record *index*."""
+        start, end = [*self.starts, len(self.data)][index : index + 2]
+        return EventBlock(self.offset + start, self.data[start:end], [0])
+
 
 def may_begin(head: bytes) -> bool:
     """Return whether *head*, the first bytes of a file, may be those of a record that is there or was cut off."""

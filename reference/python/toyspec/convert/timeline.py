@@ -72,6 +72,11 @@ class Timeline:
         self._is_running = True
         return self.last
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a time has been taken: what comes after it may be too far from it."""
+        return self._is_running
+
     def follows(self, times: Sequence[float]) -> bool:
         """Return whether *times*, in seconds since the start, can be taken unchanged."""
         last = times[-1]
