@@ -129,6 +129,11 @@ LOGS = {
         "m.json", '{"epochs": [10, 20, 30, 40], "loss": [4, 3, 2, 1], "val_loss": [5, 4]}',
         {"loss": [(10, 4.0), (20, 3.0), (30, 2.0), (40, 1.0)]}, note="shorter than the longest list (4), and placed",
     ),
+    "lists beside what is none": Log(
+        "m.json", '{"loss": [2.5, 2.0], "seed": 7, "name": "a", "hist": [[1, 2], [3, 4]], "note": null}',
+        {"loss": [(0, 2.5), (1, 2.0)], "seed": [], "hist": []},
+        note="left out, since they are not lists of numbers (2): 'seed', 'hist'",
+    ),
     "durations and dates between pairs": Log(
         "log.txt", "step: 1/9, loss: 2.5, eta: 0:01:05, at: 2026-03-01, tok/s: 12.5k\n"
         "step: 2/9, loss: 2.0, eta: 0:00:05, tok/s: 980\n",
@@ -183,6 +188,8 @@ def test_values_of_a_log_of_no_known_program(name: str, tmp_path: Path) -> None:
     assert list(log.findings) == [finding.rule for finding in report.findings]
     assert report.dialect is not None
     assert log.note in " ".join(report.dialect.notes)
+    (run,) = toyspec.import_runs([path], tmp_path / "runs").runs
+    assert log.note in " ".join(run.notes)
 
 
 def test_table_with_other_ends_of_lines_is_of_another_format(tmp_path: Path) -> None:

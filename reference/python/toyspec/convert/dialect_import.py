@@ -92,6 +92,8 @@ class _Import:
             report = reading.report
         if self._attempt > 1:
             return
+        for note in report.dialect.notes if report.dialect is not None else ():
+            self._ledger.note(note)
         drop_damage(report, self._ledger)
 
     def events(self, name: str) -> Events:

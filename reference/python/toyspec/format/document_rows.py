@@ -196,7 +196,7 @@ class ListsCutter(DocumentCutter):
 
     The lists may be in inner objects, whose keys and a slash are before theirs. Other members are in no object, nor are
     lists of objects and lists. Each object has its place under the key *index*, unless a list has that name or one of
-    *steps*. Lists that are shorter than the longest one are in ``notes``.
+    *steps*. Lists that are shorter than the longest one, and members that no object has, are in ``notes``.
 
     With *series*, the names of two lists, each inner object that has both is a series: an object for each place has its
     name, the ``step`` and the ``value``.
@@ -229,9 +229,21 @@ class ListsCutter(DocumentCutter):
             for name, member in flattened(document).items()
             if type(member) is list and member and not {dict, list} & set(map(type, member))
         }
+        self._note_others(document, lists)
         records = self._long(lists) if self._series else self._wide(lists)
         dumped = (json.dumps(record, separators=(",", ":")).encode() for record in records)
         return [Line(whole.number, whole.offset, whole.length, data, b"") for data in dumped]
+
+    def _note_others(self, document: dict[str, Any], lists: dict[str, list[Any]]) -> None:
+        """Note the members that no record has: numbers alone, and lists of lists and of objects."""
+        others = [
+            name
+            for name, member in flattened(document).items()
+            if name not in lists and member not in ([], {}, None) and not isinstance(member, str | bool)
+        ]
+        if others:
+            named = ", ".join(map(repr, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
+            self.notes.append(f"left out, since they are not lists of numbers ({len(others)}): {named}")
 
     def _long(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         steps, values = (f"/{name}" for name in self._series[:2])
@@ -245,7 +257,7 @@ class ListsCutter(DocumentCutter):
     def _wide(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         longest = max(map(len, lists.values()), default=0)
         short = [f"{name!r} ({len(member)})" for name, member in lists.items() if len(member) < longest]
-        if short and not self.notes:
+        if short:
             listed = ", ".join(short[:_MOST_NAMED]) + (", …" if len(short) > _MOST_NAMED else "")
             self.notes.append(f"shorter than the longest list ({longest}), and placed from its start: {listed}")
         has_step = not ({self._index} | self._steps).isdisjoint(lists)
