@@ -300,9 +300,10 @@ def test_import_counts_the_files_that_it_leaves(tmp_path: Path, capsys: pytest.C
     for _ in range(2):
         assert 0 == main(["import", "--out", str(out), str(source)])
         assert "2 other files were not imported; `toyspec doctor" in capsys.readouterr().err
-    (source / "params.json").unlink()
-    assert 0 == main(["import", "--out", str(out), str(source / "metrics.jsonl")])
-    assert "" == capsys.readouterr().err
+    # Of another format, the importer knows all files.
+    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/munin"):
+        assert 0 == main(["import", "--out", str(out), str(whole)])
+        assert "" == capsys.readouterr().err
 
 
 def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
