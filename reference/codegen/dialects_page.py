@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from codegen import sources
 from toyspec import read
 from toyspec.convert.format_modules import exportable, importable, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 _HEAD = """\
 ## Logs that are read in place {#dialects}
@@ -23,7 +27,8 @@ _SAMPLES = """\
 ### What toyspec reads of a sample of each {#samples}
 
 Each sample was made by its program, or written after its source. A run has ended where its log has the end, or where it
-reached the step that it planned.
+reached the step that it planned. [Neptune exports](#neptune) and [W&B history as Parquet](#wandb-history) are imported,
+not read in place: tests import a sample of each.
 
 | format | recognized | step | times | metrics | state | sample |
 |---|---|---|---|---|---|---|
@@ -47,13 +52,27 @@ _RANKS = {"program": 0, "shape": 1, "guess": 2}
 def dialects_section() -> str:
     """Return the section: one row for each dialect, those of one program first."""
     found = sorted(sources.dialects(), key=lambda dialect: (_RANKS[dialect["rank"]], dialect["title"].lower()))
-    return _HEAD + "\n".join(map(_row, found)) + "\n\n" + _SAMPLES + "\n".join(map(_sample_row, found)) + "\n"
+    return (
+        _HEAD
+        + "\n".join(map(_row, found))
+        + "\n\n"
+        + _SAMPLES
+        + "\n".join(row for dialect in found for row in _sample_rows(dialect))
+        + "\n"
+    )
 
 
-def _sample_row(dialect: dict[str, Any]) -> str:
-    """Return the row of the sample of *dialect*, as toyspec reads it."""
+def _sample_rows(dialect: dict[str, Any]) -> Iterator[str]:
+    """Yield the row of each sample of *dialect*."""
     folder = _FOLDER / dialect["name"]
-    expected = json.loads((folder / "sample.json").read_bytes())
+    sample = json.loads((folder / "sample.json").read_bytes())
+    yield _sample_row(dialect["title"], folder, sample)
+    for variant in sample.get("variants", ()):
+        yield _sample_row(variant["title"], folder, variant)
+
+
+def _sample_row(title: str, folder: Path, expected: dict[str, Any]) -> str:
+    """Return the row of a sample in *folder*, as toyspec reads it."""
     with read(folder / expected["file"], mode="salvage") as reading:
         rows: list[Any] = list(reading)
         report = reading.report
@@ -64,7 +83,7 @@ def _sample_row(dialect: dict[str, Any]) -> str:
     times = "none" if use.time is None else f"`{use.time}`"
     shown = ", ".join(f"`{name}`" for name in list(metrics)[:_SHOWN]) + (", …" if len(metrics) > _SHOWN else "")
     origin = "made by the program" if "made_with" in expected else expected["made_after"].partition(";")[0]
-    cells = [dialect["title"], f"`{use.name}`, {use.choice}", span, times, f"{len(metrics)}: {shown}"]
+    cells = [title, f"`{use.name}`, {use.choice}", span, times, f"{len(metrics)}: {shown}"]
     return f"| {' | '.join([*cells, f'{report.state}, ended: {use.ended}', origin])} |"
 
 

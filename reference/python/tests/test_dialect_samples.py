@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,20 @@ def test_sample_says_how_it_was_made(name: str) -> None:
     (program,) = (SAMPLES / name / (folder[1] if folder else "")).glob("make.*")
     assert f"{program.stem}." in expected["command"]
     assert "Writes this sample" in program.read_text(encoding="utf-8").splitlines()[0]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "variants" in sample(name)[1]])
+def test_variant_of_a_sample_is_read(name: str) -> None:
+    """Other versions of a program write what the same dialect reads, each value under its name."""
+    for variant in sample(name)[1]["variants"]:
+        rows = rows_of(SAMPLES / name / variant["file"])
+        reading = read(SAMPLES / name / variant["file"], mode="strict")
+        assert reading.read_as is not None
+        assert (variant["name"], variant["step"]) == (reading.read_as.dialect.name, reading.read_as.step)
+        assert variant["state"] == reading.report.state
+        assert variant["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
+        counts = Counter(metric for row in rows for metric in row.values)
+        assert variant["values"] == {metric: counts[metric] for metric in variant["values"]}
 
 
 def test_running_averages_of_maxtext_are_skipped() -> None:
