@@ -482,7 +482,7 @@ class RunStream:
         # Imported here: most runs log no media.
         from toyspec.writing.media import NamedContent
 
-        given = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        given = {key: value for key, value in members_of(event).items() if value not in (UNSET, None)}
         file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
         try:
             placed = file.placed(os.path.dirname(self.path) or ".", self.settings.calls)
