@@ -329,3 +329,19 @@ def test_settings_in_a_log_of_mlperf_are_not_points_of_a_curve(tmp_path: Path) -
     assert {"lr": 0.5, "optimizer": "sgd"} == records(back.target)[0]["config"]
     for place in (log, back.target):
         assert [0.25] * 3 == [value for value in toyspec.history(place)["lr"] if str(value) not in ("None", "nan")]
+
+
+def test_planned_steps_of_a_log_with_every_tenth_step(tmp_path: Path) -> None:
+    """One that counts from 0 has no line of the last step: that it reached it is not known, and not denied."""
+    for last, ended in ((990, "unknown"), (980, "no"), (1000, "yes")):
+        log = tmp_path / f"{last}.log"
+        log.write_text("".join(f"iter {step}/1000 | loss: {3 - step / 500:.3f}\n" for step in range(0, last + 1, 10)))
+        assert list_runs(log)[0].ended == ended
+
+
+def test_number_without_a_name_is_said(tmp_path: Path) -> None:
+    """A rate at the end of a line is no metric, since it has no name: a note says so."""
+    (tmp_path / "train.log").write_text("".join(f"step {step} | loss: {step}.5 | 1200 tok/s\n" for step in range(5)))
+    (report,) = check(tmp_path / "train.log").files
+    assert report.dialect is not None
+    assert "numbers without a name are left out, such as '1200 tok/s'" in report.dialect.sentence

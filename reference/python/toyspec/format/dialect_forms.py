@@ -52,6 +52,7 @@ _FIRST_NUMBER = re.compile(
     r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
     re.ASCII | re.IGNORECASE,
 )
+_UNNAMED = re.compile(r"(?<![\w.:/;-])\d+(?:[.,]\d+)*\s?[A-Za-z]+(?:/[A-Za-z]+)?(?![\w=:])", re.ASCII)
 # In what is before the last mark of a part that has several pairs.
 _NAMES_END = re.compile(r"[:=,\d]", re.ASCII)
 _BLANKS = " "
@@ -287,6 +288,16 @@ class PatternForm:
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
         """Return the named groups of the first pattern that matches; None if none does."""
+        parts = self._parts(data)
+        return None if parts is None else self._record(parts)
+
+    def unnamed(self, data: bytes) -> str:
+        """Return the first number with a unit among the pairs of a line that has no name; empty for none."""
+        parts = None if self._separator else self._parts(data)
+        found = _UNNAMED.search(_PAIR.sub(";", parts.get("pairs", ""))) if parts else None
+        return "" if found is None else found[0]
+
+    def _parts(self, data: bytes) -> dict[str, str] | None:
         if len(data) > _MOST_TEXT:
             return None
         text = _ESCAPES.sub("", data.decode("utf-8", "replace")).rstrip("\r")
@@ -295,7 +306,7 @@ class PatternForm:
             for pattern in self._patterns:
                 match = pattern.search(state)
                 if match:
-                    return self._record({name: part for name, part in match.groupdict().items() if part is not None})
+                    return {name: part for name, part in match.groupdict().items() if part is not None}
         return None
 
     def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:

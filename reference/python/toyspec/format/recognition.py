@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.format.dialect_forms import UNNAMED, CsvForm, JsonForm, form_of, is_number_in_text, written_otherwise
+from toyspec.format.dialect_forms import (
+    UNNAMED,
+    CsvForm,
+    JsonForm,
+    PatternForm,
+    form_of,
+    is_number_in_text,
+    written_otherwise,
+)
 from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
 from toyspec.format.document_rows import cutter_of, decode_lenient
@@ -288,7 +296,11 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
 
 
 def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
-    """Return which columns of a table have percentages, or commas between thousands."""
+    """Return which columns of a table have percentages, or commas between thousands; what of a line has no name."""
+    if dialect.form.type == "pattern":
+        lines = PatternForm(dialect)
+        without = (lines.unnamed(line.data or b"") for line in islice(first_lines(head), _SAMPLE))
+        return [f"numbers without a name are left out, such as {each!r}" for each in without if each][:1]
     if dialect.form.type != "csv" or not (b"%" in head or b'"' in head):
         return []
     form = CsvForm(dialect.form.delimiter, columns=dialect.form.columns)

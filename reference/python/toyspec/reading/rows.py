@@ -196,6 +196,8 @@ class RowFeed(CutFeed):
         self._planned: int | float | None = None
         # What counts from 0 reaches one less than was planned.
         self._first: int | float | None = None
+        # A log may have every tenth step alone.
+        self._interval: int | float = 0
         self._has_end = False
 
     @property
@@ -216,7 +218,11 @@ class RowFeed(CutFeed):
         planned = self.planned
         if planned is None or self._step is None:
             return "unknown"
-        return "yes" if self._step >= planned - (self._first == 0) else "no"
+        last = planned - (self._first == 0)
+        if self._step >= last:
+            return "yes"
+        # The next step that the log would have is beyond the last one.
+        return "unknown" if self._step + self._interval > last else "no"
 
     @property
     def planned(self) -> int | float | None:
@@ -231,6 +237,8 @@ class RowFeed(CutFeed):
         """Take in how far *row* is on the way to the last step that was planned."""
         self._has_end = self._has_end or row.end is not None
         place = row.epoch if row.step is None else row.step
+        if place is not None and self._step is not None and place > self._step:
+            self._interval = place - self._step
         for key in self.read_as.dialect.planned:
             found = number_in(member_at(row.value, key))
             if found is not None and place is not None:

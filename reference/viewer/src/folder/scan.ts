@@ -81,6 +81,8 @@ export class Scan {
   private planned: number | null = null;
   private firstPlace: number | null = null;
   private lastPlace = -Infinity;
+  /** From one step to the next: a log may have every tenth step alone. */
+  private interval = 0;
   /** True while a record is taken in that a later attempt supersedes. */
   private isOld = false;
   private gapCount = 0;
@@ -229,14 +231,18 @@ export class Scan {
   private takePlan(planned: number | null, place: number | null): void {
     if (place === null) return;
     if (planned !== null) this.planned = planned;
+    if (this.firstPlace !== null && place > this.lastPlace) this.interval = place - this.lastPlace;
     this.firstPlace ??= place;
     this.lastPlace = planned === null ? Math.max(this.lastPlace, place) : place;
   }
 
-  /** Whether the last step that was planned was reached; null where none is known. What counts from 0 reaches one less. */
+  /** Whether the last step that was planned was reached; null where none is known, or the next step that the log would have is beyond it. What counts from 0 reaches one less. */
   get hasReached(): boolean | null {
     const planned = this.options.rows?.document?.beside ?? this.planned;
-    return planned === null || this.firstPlace === null ? null : this.lastPlace >= planned - Number(this.firstPlace === 0);
+    if (planned === null || this.firstPlace === null) return null;
+    const last = planned - Number(this.firstPlace === 0);
+    if (this.lastPlace >= last) return true;
+    return this.lastPlace + this.interval > last ? null : false;
   }
 
   private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
