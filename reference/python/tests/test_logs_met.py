@@ -13,7 +13,7 @@ from conversions import SAMPLES, importable_samples, records
 from toyspec import Catalog, build_catalog, start_run, update_catalog
 from toyspec.checker import check
 from toyspec.cli.main import main
-from toyspec.convert import import_runs
+from toyspec.convert import export_runs, import_runs
 from toyspec.reading import log_detection
 from toyspec.runs.listing import list_runs
 
@@ -345,3 +345,10 @@ def test_number_without_a_name_is_said(tmp_path: Path) -> None:
     (report,) = check(tmp_path / "train.log").files
     assert report.dialect is not None
     assert "numbers without a name are left out, such as '1200 tok/s'" in report.dialect.sentence
+
+
+def test_one_path_is_no_list_of_letters(tmp_path: Path) -> None:
+    """A path alone is imported and exported, whatever its type."""
+    log_of(tmp_path / "log.jsonl", {"step": 1, "loss": 2.5})
+    assert len(import_runs(str(tmp_path / "log.jsonl"), tmp_path / "runs").runs) == 1
+    assert len(export_runs("csv", tmp_path / "runs", tmp_path / "out").runs) == 1

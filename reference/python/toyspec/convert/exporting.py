@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
 from toyspec.convert.export_slices import export_in_parallel
 from toyspec.convert.format_modules import exporter
-from toyspec.convert.formats import Relocating
+from toyspec.convert.formats import Relocating, paths_of
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport
@@ -33,7 +33,7 @@ _NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs 
 
 def export_runs(  # noqa: PLR0913 - each is an option of its own
     format: str,  # noqa: A002 - the word that the command line uses
-    runs: Iterable[str | os.PathLike[str]],
+    runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     max_examples: int = MAX_EXAMPLES,
@@ -42,8 +42,9 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
 ) -> ConversionReport:
     """Export *runs*, toy/v1 runs or directories with some below, into the directory *out*; return what became of each.
 
-    What is in *out* already stays; a file that an export would replace is an error, and then nothing is written there.
-    A run that cannot be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is written
+    *runs* is one path or several. What is in *out* already stays; a file that an export would replace is an error, and
+    then nothing is written there. A run that cannot be read is in ``errors``. *workers* is a number of processes or a
+    Ray cluster; what is written
     does not depend on it. The databases of MLflow and Trackio, and what W&B's own package writes, are written by one
     process all the same. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
     installed, OSError if *out* cannot be written, and WorkersError.
@@ -58,7 +59,7 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
     os.makedirs(made)
     report = ConversionReport(direction="export")
     try:
-        jobs = [ExportJob(stream.path, stream.size) for stream in _streams(runs, report)]
+        jobs = [ExportJob(stream.path, stream.size) for stream in _streams(paths_of(runs), report)]
         options = ExportOptions(known.name, target, max_examples, Total(sum(job.size for job in jobs), watch))
         if workers == 1 or known.export_unit == "all":
             parts = _export_here(jobs, options, made)
@@ -107,8 +108,8 @@ def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) 
         yield part
 
 
-def _streams(runs: Iterable[str | os.PathLike[str]], report: ConversionReport) -> Iterator[Stream]:
-    for path in [os.fspath(run) for run in runs]:
+def _streams(paths: list[str], report: ConversionReport) -> Iterator[Stream]:
+    for path in paths:
         for found in find_streams(path):
             if isinstance(found, Stream):
                 yield found

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Cause, Ledger
+
+
+def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return *paths* as texts: one path alone is a list of one, and no list of its letters."""
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
 class MappingRow(NamedTuple):

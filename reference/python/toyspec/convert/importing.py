@@ -11,6 +11,7 @@ from msgspec import structs
 
 from toyspec.convert.finding import FileOwners, recognised
 from toyspec.convert.format_modules import ANY_LOG, importer
+from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
@@ -42,7 +43,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 def import_runs(  # noqa: PLR0913 - each is an option of its own
-    sources: Iterable[str | os.PathLike[str]],
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] = "runs",
     *,
     format: str | None = None,  # noqa: A002 - the word that the command line uses
@@ -54,7 +55,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
-    The *format* is found out from each source unless given. A bundle has its part of the report in ``import.json``.
+    *sources* is one path or several. The *format* is found out from each source unless given. A bundle has its part of the report in ``import.json``.
     A run that was imported before is left unchanged; if its source has changed since, it is imported again, and
     the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
     run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
@@ -71,7 +72,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     report = ConversionReport(direction="import")
     found: list[tuple[str, ForeignRun]] = []
     with contextlib.ExitStack() as copies:
-        for source in [public(os.fspath(source)) for source in sources]:
+        for source in [public(source) for source in paths_of(sources)]:
             is_remote = is_address(source)
             asked = Asked(format, choice)
             found += _find_remote(source, asked, report, copies) if is_remote else _find(source, asked, report)
