@@ -42,12 +42,11 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
 ) -> ConversionReport:
     """Export *runs*, toy/v1 runs or directories with some below, into the directory *out*; return what became of each.
 
-    *runs* is one path or several. What is in *out* already stays; a file that an export would replace is an error, and
-    then nothing is written there. A run that cannot be read is in ``errors``. *workers* is a number of processes or a
-    Ray cluster; what is written
-    does not depend on it. The databases of MLflow and Trackio, and what W&B's own package writes, are written by one
-    process all the same. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
-    installed, OSError if *out* cannot be written, and WorkersError.
+    *runs* is one path or several. What is in *out* already stays; a file that an export would replace is an error,
+    and then nothing is written there. A run that cannot be read is in ``errors``. *workers* is a number of
+    processes or a Ray cluster; what is written does not depend on it. The databases of MLflow and Trackio, and what
+    W&B's own package writes, are written by one process all the same. Raise ValueError for an unknown *format*,
+    ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
     """
     module = exporter(format)
     known = module.FORMAT

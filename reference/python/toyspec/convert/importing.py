@@ -55,16 +55,16 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
 
-    *sources* is one path or several. The *format* is found out from each source unless given. A bundle has its part of the report in ``import.json``.
-    A run that was imported before is left unchanged; if its source has changed since, it is imported again, and
-    the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source does not say how it ended has no
-    run_end, or with *ended* one with that reason. The report has *max_examples* for each cause. *watch* is called with
-    the bytes that were read so far and in all. A source at an address is copied first, all of it. A source that cannot
-    be read is in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it.
-    *dialect* says how logs of other programs are read: ``"auto"`` recognizes one, None imports none, and a
-    DialectChoice has dialects of the user, which are tried first, and the key of the step.
-    Raise ValueError for an unknown *format*, ImportError if it needs a package that is not installed, OSError if *out*
-    cannot be written, and WorkersError.
+    *sources* is one path or several. The *format* is found out from each source unless given. A bundle has its part
+    of the report in ``import.json``. A run that was imported before is left unchanged; if its source has changed
+    since, it is imported again, and the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source
+    does not say how it ended has no run_end, or with *ended* one with that reason. The report has *max_examples*
+    for each cause. *watch* is called with the bytes that were read so far and in all. A source at an address is
+    copied first, all of it. A source that cannot be read is in ``errors``. *workers* is a number of processes or a
+    Ray cluster; what is made does not depend on it. *dialect* says how logs of other programs are read: ``"auto"``
+    recognizes one, None imports none, and a DialectChoice has dialects of the user, which are tried first, and the
+    key of the step. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
+    installed, OSError if *out* cannot be written, and WorkersError.
     """
     choice = DialectChoice.of(dialect)
     if format is not None:
