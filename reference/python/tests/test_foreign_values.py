@@ -223,8 +223,6 @@ def test_a_text_for_a_number_of_a_step_is_a_text_of_that_step(
 @pytest.mark.parametrize(
     "values",
     [
-        {"step": "one"},
-        {"step": Broken()},
         {"step": 10**400},
         {"phase": "night"},
         {"phase": "night", "step": 7},
@@ -243,6 +241,19 @@ def test_a_step_without_its_place_is_dropped(tmp_path: Any, values: dict[str, An
     assert 1 == capfd.readouterr().err.count("invalid record not written, nor later ones like it: ")
     with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
         run.step(**values)
+
+
+@pytest.mark.parametrize("step", ["one", Broken()])
+def test_a_step_without_a_number_is_the_next_one(tmp_path: Any, step: Any, capfd: Any) -> None:
+    """The values stay, and the step is counted as left out."""
+    with start_run(tmp_path) as run:
+        run.step(loss=0.5)
+        run.step(step, loss=0.4)
+        run.step(loss=0.25)
+    found = [(record["step"], record["loss"]) for record in read(run.directory) if record.kind == "step"]
+    assert ([0.5, 0.4, 0.25], 0, {"step": 1}) == ([loss for _, loss in found], run.dropped, run.left_out)
+    assert len({number for number, _ in found}) == 3
+    assert "step" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("names", [["x" * 17_000_000], [f"{index:0>990}" for index in range(17_000)]])

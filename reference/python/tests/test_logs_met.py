@@ -340,7 +340,7 @@ def test_planned_steps_of_a_log_with_every_tenth_step(tmp_path: Path) -> None:
 
 
 def test_number_without_a_name_is_said(tmp_path: Path) -> None:
-    """A rate at the end of a line is no metric, since it has no name: a note says so."""
+    """A rate at the end of a line has no name, so it is left out, which a note reports."""
     (tmp_path / "train.log").write_text("".join(f"step {step} | loss: {step}.5 | 1200 tok/s\n" for step in range(5)))
     (report,) = check(tmp_path / "train.log").files
     assert report.dialect is not None
