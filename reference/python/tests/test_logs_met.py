@@ -347,7 +347,7 @@ def test_number_without_a_name_is_said(tmp_path: Path) -> None:
     assert "numbers without a name are left out, such as '1200 tok/s'" in report.dialect.sentence
 
 
-def test_one_path_is_no_list_of_letters(tmp_path: Path) -> None:
+def test_one_path_is_not_a_list_of_letters(tmp_path: Path) -> None:
     """A path alone is imported and exported, whatever its type."""
     log_of(tmp_path / "log.jsonl", {"step": 1, "loss": 2.5})
     assert len(import_runs(str(tmp_path / "log.jsonl"), tmp_path / "runs").runs) == 1
