@@ -65,6 +65,7 @@ class MadeRun:
             "error": None,
             "sealed": False,
             "progress": None,
+            "remaining": None,
             "bytes": 120 * steps,
             "findings": {"error": 0, "warning": 0, "info": 0},
             "config": {},

@@ -77,6 +77,7 @@ def test_toolbar_takes_one_line_and_headings_are_whole(opened: Opened, width: in
     row = {
         "config": {"lr": 0.1},
         "progress": 0.5,
+        "remaining": None,
         "state": "running",
         "findings": {"error": 1, "warning": 0, "info": 0},
     }
