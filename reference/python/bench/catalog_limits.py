@@ -72,7 +72,7 @@ def job(name: str, root: str, out: str, workers: int) -> dict[str, float]:
     else:
         from toyspec import build_catalog, update_catalog
 
-        with most_memory() as sampled:
+        with sampled_memory() as sampled:
             build_catalog(root, out=out, workers=workers) if name == "build" else update_catalog(out, workers=workers)
         memory = max(sampled, default=0)
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -81,7 +81,7 @@ def job(name: str, root: str, out: str, workers: int) -> dict[str, float]:
 
 
 @contextmanager
-def most_memory() -> Iterator[list[int]]:
+def sampled_memory() -> Iterator[list[int]]:
     """Give a list that then has the most memory of this process and those that it starts, sampled every 50 ms.
 
     It is the sum of the proportional set sizes: what forked processes share counts once. Linux only; empty elsewhere.

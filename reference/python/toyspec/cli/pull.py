@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
 from toyspec.cli.push import failed, needed
-from toyspec.cli.sync_reports import SyncShower
+from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.errors import PlaceError
 
 if TYPE_CHECKING:
@@ -84,19 +84,13 @@ def _pulled(options: Namespace) -> SyncReport:
     location = location_of(options.repository)
     needed()
     from toyspec.hub.pulling import pull
-    from toyspec.sync.run_sync import SyncSettings
 
-    settings = SyncSettings(
-        extent="all" if options.all else "logs",
-        thoroughness="all" if options.checksum else "ends",
-        on_conflict="keep both" if options.keep_both else "leave",
-    )
     progress = Progress("pulling")
     try:
         return pull(
             location,
             options.directory,
-            settings,
+            chosen_settings(options),
             is_rehearsal=options.dry_run,
             on_files=lambda done, total: progress.show(f"{done} of {total} files"),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.sync_reports import SyncShower
+from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import PlaceError
 from toyspec.escaping import printable
@@ -111,7 +111,6 @@ def _pushed(options: Namespace) -> PushReport:
     needed()
     from toyspec.hub.locations import location_of
     from toyspec.hub.pushing import PushSettings, push
-    from toyspec.sync.run_sync import SyncSettings
 
     progress = Progress("pushing")
     sent = 0
@@ -122,11 +121,7 @@ def _pushed(options: Namespace) -> PushReport:
         progress.show(f"{done} of {total} runs compared, {size(sent)} to send")
 
     settings = PushSettings(
-        sync=SyncSettings(
-            extent="all" if options.all else "logs",
-            thoroughness="all" if options.checksum else "ends",
-            on_conflict="keep both" if options.keep_both else "leave",
-        ),
+        sync=chosen_settings(options),
         has_event_files=not options.no_event_files,
         creates=options.create,
         is_public=options.public,

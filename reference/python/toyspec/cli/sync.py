@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.sync_reports import SyncShower
+from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
 
@@ -94,7 +94,6 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Bring the place in step and return an exit code."""
-    from toyspec.sync.run_sync import SyncSettings
     from toyspec.sync.syncing import Syncing
 
     if not os.path.isdir(options.runs):
@@ -103,12 +102,7 @@ def run(options: Namespace) -> int:
         raise UsageError("--max-delay is about --watch; without it, everything is sent at once")
     if options.watch and options.dry_run:
         raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
-    chosen = SyncSettings(
-        extent="all" if options.all else "logs",
-        thoroughness="all" if options.checksum else "ends",
-        on_conflict="keep both" if options.keep_both else "leave",
-        max_delay=options.max_delay,
-    )
+    chosen = chosen_settings(options, max_delay=options.max_delay)
     syncing = Syncing(options.runs, options.place, chosen, rehearse=options.dry_run)
     return _watched(syncing, options) if options.watch else _once(syncing, options)
 

@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.sync.results import RunResult, SyncReport
+    from toyspec.sync.run_sync import SyncSettings
+
+
+def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> SyncSettings:
+    """Return what ``--all``, ``--checksum`` and ``--keep-both`` choose, with the most seconds that new lines wait."""
+    from toyspec.sync.run_sync import SyncSettings
+
+    return SyncSettings(
+        extent="all" if options.all else "logs",
+        thoroughness="all" if options.checksum else "ends",
+        on_conflict="keep both" if options.keep_both else "leave",
+        max_delay=max_delay,
+    )
 
 
 class SyncShower:

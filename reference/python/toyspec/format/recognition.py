@@ -287,6 +287,7 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     if values.name and dialect.long is not None:
         notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
     notes += _notes_on_written(dialect, head)
+    notes += _notes_on_unnamed(dialect, head)
     if values.texts and dialect.form.type != "pattern":
         plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
         rows = _sample(head, plain)
@@ -296,11 +297,7 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
 
 
 def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
-    """Return which columns of a table have percentages, or commas between thousands; what of a line has no name."""
-    if dialect.form.type == "pattern":
-        lines = PatternForm(dialect)
-        without = (lines.unnamed(line.data or b"") for line in islice(first_lines(head), _SAMPLE))
-        return [f"numbers without a name are left out, such as {each!r}" for each in without if each][:1]
+    """Return which columns of a table have percentages, or commas between thousands."""
     if dialect.form.type != "csv" or not (b"%" in head or b'"' in head):
         return []
     form = CsvForm(dialect.form.delimiter, columns=dialect.form.columns)
@@ -312,6 +309,15 @@ def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
             if mark is not None:
                 found[mark][name] = None
     return [_WRITTEN[mark].format(keys=_listed(keys)) for mark, keys in found.items() if keys]
+
+
+def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
+    """Return which number of a console line has a unit and no name, so that it is not a metric."""
+    if dialect.form.type != "pattern":
+        return []
+    form = PatternForm(dialect)
+    found = next(filter(None, (form.unnamed(line.data or b"") for line in first_lines(head))), None)
+    return [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
 
 
 def _listed(keys: Iterable[str]) -> str:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from toyspec.reading.configuration import Configuration
 
 Level = Literal["info", "warning", "error"]
+On = Literal["alert", "stop"]
+RulePhase = Literal["train", "eval", "decode", "serve"]
+Direction = Literal["up", "down", "both"]
+RuleGoal = Literal["min", "max"]
 """How serious an alert is."""
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
@@ -47,7 +51,7 @@ class HealthRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     name: Annotated[str, msgspec.Meta(pattern=_NAME, max_length=64)]
     level: Level = "warning"
-    on: Literal["alert", "stop"] = "alert"
+    on: On = "alert"
     after_step: Annotated[int, msgspec.Meta(ge=0)] = 0
     description: str = ""
 
@@ -57,7 +61,7 @@ class MetricRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     metric: tuple[str, ...] = (ALL_LOSSES,)
     except_: tuple[str, ...] = msgspec.field(name="except", default=())
-    phase: Literal["train", "eval", "decode", "serve"] | None = None
+    phase: RulePhase | None = None
 
     def covers(self, name: str, phase: str) -> bool:
         """Return whether the rule is about the metric *name* of *phase*."""
@@ -79,7 +83,7 @@ class SpikeRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     farthest: Positive | None = None
     share: NotNegative = 0.2
     least: NotNegative = 0.0
-    direction: Literal["up", "down", "both"] = "up"
+    direction: Direction = "up"
     values: Many = 1
 
 
@@ -94,7 +98,7 @@ class BoundRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class PlateauRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="plateau"):
     """No better median for *steps* steps, and for the *share* of all steps."""
 
-    goal: Literal["min", "max"] = "min"
+    goal: RuleGoal = "min"
     by: Positive = 0.005
     steps: Many = 500
     share: Share = 0.5
@@ -104,7 +108,7 @@ class SlowerRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """The median of the last values is worse than the one before them by the share *by*."""
 
     metric: tuple[str, ...] = (PACE,)
-    goal: Literal["min", "max"] = "min"
+    goal: RuleGoal = "min"
     by: Share = 0.2
 
 
@@ -135,11 +139,8 @@ class DiskRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule | DiskRule
 _CHOICES: Final = {
-    "level": get_args(Level),
-    "on": ("alert", "stop"),
-    "phase": ("train", "eval", "decode", "serve"),
-    "direction": ("up", "down", "both"),
-    "goal": ("min", "max"),
+    key: get_args(kind)
+    for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()
 }
 _TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
 

@@ -173,7 +173,7 @@ class _Mirroring:
                 if record.line == 1:
                     selection.start(record.get("config"))
                 rows = selection.take(record, attempts)
-                rows = (rows + selection.finish() if record.kind == "run_end" else rows)[:left]
+                rows = (rows if record.end is None else rows + selection.finish())[:left]
                 left -= len(rows)
                 assert self._delivery is not None
                 self._delivery.offer(rows)

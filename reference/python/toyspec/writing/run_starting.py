@@ -11,7 +11,7 @@ from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.redaction import Redaction
-from toyspec.format.run_files import rank_file, rank_of
+from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
 from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
@@ -226,12 +226,10 @@ def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | 
 def keep_rank_files(directory: str, size: int) -> None:
     """Move the streams of an earlier run with more than *size* processes out of the way, as a replaced stream is."""
     with contextlib.suppress(OSError):
-        for entry in os.listdir(directory):
-            rank = rank_of(entry)
-            if rank and rank >= size:
-                path = os.path.join(directory, entry)
-                if not is_locked(path):
-                    opening.keep(path, SYSTEM_CALLS)
+        for rank in other_ranks(directory):
+            path = os.path.join(directory, rank_file(rank))
+            if rank >= size and not is_locked(path):
+                opening.keep(path, SYSTEM_CALLS)
 
 
 def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
