@@ -16,7 +16,7 @@ import pytest
 
 from files import content, in_subprocess
 from toyspec.errors import StreamClosedError
-from toyspec.system_calls import SystemCalls
+from toyspec.system_calls import SystemCalls, is_locked
 from toyspec.writing.append_file import AppendFile, Options
 
 resource = pytest.importorskip("resource", reason="the platform has neither forks nor limits")
@@ -198,6 +198,24 @@ def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> No
     finally:
         os.kill(child, signal.SIGKILL)
     assert b"one\ntwo\n" == content(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can ask whether a file is locked")
+def test_the_lock_ends_when_the_file_is_closed(path: str) -> None:
+    """A child that has not executed its program yet has the same opening of the file; the lock ends all the same."""
+    file = AppendFile.create(path)
+    assert is_locked(path)
+    (own,) = [number for number in os.listdir("/proc/self/fd") if _is_at(number, path)]
+    copied = os.dup(int(own))
+    file.close()
+    assert not is_locked(path)
+    os.close(copied)
+
+
+def _is_at(descriptor: str, path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}") == path
+    return False
 
 
 def test_a_file_size_limit_gives_a_short_write(path: str) -> None:

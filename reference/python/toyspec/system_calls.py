@@ -60,6 +60,20 @@ def lock_record(descriptor: int) -> None:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def unlock(descriptor: int) -> None:
+    """Give up both locks of an open file that is closed next.
+
+    Closing it alone is not enough: a child of this process that has not yet executed its program has it open, too.
+    """
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    if fcntl is not None and sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            given_up = struct.pack(_RECORD_LOCK, fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, given_up)
+
+
 def is_locked(path: str) -> bool:
     """Return whether a writer holds the stream at *path*, without taking a lock; False where that cannot be asked."""
     if fcntl is None or sys.platform != "linux":

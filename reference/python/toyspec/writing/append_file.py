@@ -28,6 +28,7 @@ from toyspec.system_calls import (
     say,
     sync_directory,
     sync_file,
+    unlock,
 )
 from toyspec.writing import opening
 
@@ -445,6 +446,8 @@ class AppendFile:
         descriptor, self._descriptor = self._descriptor, -1
         _open_files.pop(id(self), None)
         if descriptor >= 0:
+            if not self.is_foreign:
+                unlock(descriptor)
             self.calls.close(descriptor)
 
     def _abandon(self) -> None:
