@@ -200,7 +200,7 @@ def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> No
     assert b"one\ntwo\n" == content(path)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can ask whether a file is locked")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell whether a file is locked")
 def test_the_lock_ends_when_the_file_is_closed(path: str) -> None:
     """A child that has not executed its program yet has the same opening of the file; the lock ends all the same."""
     file = AppendFile.create(path)
