@@ -305,7 +305,7 @@ def test_metric_that_counts_steps_is_an_axis(opened: Opened) -> None:
     drawn(page)
     page.get_by_label("Axis x").select_option("Defined step")
     ends = "(({x}) => [x.from, x.to].join())(JSON.parse(document.querySelector('.chart-canvas').dataset.plot))"
-    page.wait_for_function(f"{ends} === '0,19000'")
+    page.wait_for_function(f"() => {ends} === '0,19000'")
     page.locator(".chart-overlay").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#announcement")).to_contain_text("at ")

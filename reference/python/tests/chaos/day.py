@@ -21,16 +21,22 @@ from chaos.accounting import LOG, Cut, account, cut_of, followed
 from chaos.bucket import Bucket
 from chaos.players import COMMAND, Player, left_alone, stopped
 from chaos.programs import AT_START
+from chaos.records import numbers_in
 from chaos.states import States
 from loopback_store import BUCKET, s3
 
 RUNS = 6
 TO = f"s3://{BUCKET}/runs"
 _READY_SECONDS = 60.0
-_SEEN_SECONDS = 3.0
-"""Time in which a writer sees that its log was cut: once a second it looks, and a busy machine is slow."""
 _TICK_SECONDS = 0.1
 _PROGRAMS = [COMMAND[0], "-m", "chaos.programs"]
+
+
+def _has_joined_line(log: Path) -> bool:
+    try:
+        return numbers_in(log.read_bytes())[1] > 0
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 class Plan(NamedTuple):
@@ -69,7 +75,6 @@ class Day:
         self._names = [f"run-{number}" for number in range(RUNS)]
         self._states = {name: States(plan.notes / f"{name}.states") for name in self._names}
         self._cuts: dict[str, list[Cut]] = {name: [] for name in self._names}
-        self._cut_at = dict.fromkeys(self._names, 0.0)
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
         self._viewer_at = ""
@@ -200,10 +205,17 @@ class Day:
     def _kill_writer(self) -> None:
         name = self._chance.choice(self._names)
         number = self._chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
-        # One that is killed before it has seen a cut leaves half a line joined with another.
-        if time.monotonic() >= self._cut_at[name] + _SEEN_SECONDS:
-            self._writers[name].measure()
-            self._writers[name].kill(number)
+        writer = self._writers[name]
+        if not writer.is_running or not stopped(writer.process_id):
+            return
+        # One that is killed before it has seen a cut leaves half a line joined with another: how long it takes to see
+        # it depends on the machine, and on a disk that is full meanwhile.
+        may_end = not _has_joined_line(self._runs / name / LOG)
+        if number != signal.SIGKILL or not may_end:
+            os.kill(writer.process_id, signal.SIGCONT)
+        if may_end:
+            writer.measure()
+            writer.kill(number)
 
     def _kill_other(self) -> None:
         player = self._chance.choice([*self._syncers, self._viewer, self._builder, *self._followers.values()])
@@ -228,7 +240,6 @@ class Day:
                 self._counts["logs cut short"] += 1
         finally:
             os.kill(writer.process_id, signal.SIGCONT)
-            self._cut_at[name] = time.monotonic()
 
     def _pause_writer(self) -> None:
         writer = self._chance.choice(list(self._writers.values()))
