@@ -11,14 +11,13 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_apart, some_of, width, wrapped
-from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import runs_at
-from toyspec.cli.tables import Side, fitted, joined, lined_up
+from toyspec.cli.tables import Cell, Side, csv_row, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.findings import state_text
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
 from toyspec.runs.members import flat
 
