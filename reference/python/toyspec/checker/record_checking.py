@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.line_places import and_parent, by_place, offset_at, pointer_to
+from toyspec.checker.collecting import Collector, Location, and_parent, by_place, offset_at, pointer_to
 from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers

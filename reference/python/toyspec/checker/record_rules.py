@@ -11,8 +11,7 @@ import msgspec
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
-from toyspec.checker.collecting import RecordFinding
-from toyspec.checker.line_places import pointer_to
+from toyspec.checker.collecting import RecordFinding, pointer_to
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.generated import messages, rules

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Location, RecordFinding
-from toyspec.checker.line_places import offset_at, pointer_to
+from toyspec.checker.collecting import Collector, Location, RecordFinding, offset_at, pointer_to
 from toyspec.checker.record_checking import whole_float_message
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened

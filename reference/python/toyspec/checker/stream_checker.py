@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.checker.block_proof import BlockProof, kind_of
-from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.line_places import Lines
+from toyspec.checker.collecting import Collector, Lines, Location
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.checker.options import CheckOptions
 from toyspec.checker.record_checking import NOTHING_BAD, RecordChecker

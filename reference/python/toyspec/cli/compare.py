@@ -362,7 +362,7 @@ def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
 
 def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
     """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
-    from toyspec.cli.formats.inert_json import inert_json
+    from toyspec.cli.formats.objects import inert_json
 
     settings = [{"name": row.name, **_cells_of(row)} for row in _settings(runs)]
     found = {

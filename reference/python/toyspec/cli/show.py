@@ -12,8 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.formats.objects import dialect_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size

@@ -13,7 +13,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_apart, padded, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.figures import figure
-from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.formats.objects import inert
 from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown

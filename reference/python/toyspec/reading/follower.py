@@ -14,19 +14,16 @@ import msgspec
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.places.addresses import public
+from toyspec.places.addresses import is_address, public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
 from toyspec.reading.live_stream import Change, LiveStream
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.polling import Polling, checked_poll_seconds
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
     from toyspec.reading.followed_feed import FollowedFeed
@@ -50,6 +47,10 @@ _CHUNK_BYTES = 1 << 16
 _FIRST_BYTES = 1 << 14
 _GROWTH = 8
 _MOST_BYTES = 1 << 24
+POLL_SECONDS = 0.25
+"""Time between two polls of a file."""
+REMOTE_POLL_SECONDS = 2.0
+"""Time between two polls of a store, which counts each request."""
 
 
 class TailEvent(msgspec.Struct, frozen=True):
@@ -387,3 +388,22 @@ def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tupl
     file.take(head)
     file.skip_to(start)
     return feed, SkippedBytes(file, len(head), start)
+
+
+class Polling(msgspec.Struct, frozen=True, kw_only=True):
+    """When a follower polls, and when it stops. See ``follow``."""
+
+    poll_seconds: float
+    idle_seconds: float | None
+    stop: Callable[[], bool]
+    sleep: Callable[[float], object]
+    clock: Callable[[], float]
+
+
+def checked_poll_seconds(path: str, wanted: float | None) -> float:
+    """Return the time between two polls of *path*, by default that of its place; raise ValueError if negative."""
+    if wanted is None:
+        return REMOTE_POLL_SECONDS if is_address(path) else POLL_SECONDS
+    if wanted < 0:
+        raise ValueError(f"poll_seconds is {wanted}; it must not be negative")
+    return wanted

@@ -19,9 +19,9 @@ from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.annotations import NONE, Annotations, read_annotations
 from toyspec.reading.attempts import Attempts
-from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.placing import Placing, is_listed
+from toyspec.reading.profile_detection import manifest_start, read_manifest
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve

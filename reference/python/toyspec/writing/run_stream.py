@@ -24,10 +24,9 @@ from toyspec.system_calls import cause_of, named, say
 from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import clear_from, open_to_append, remaining_lines
-from toyspec.writing.changed_values import ChangedValues
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
-from toyspec.writing.dropped_records import DroppedRecords
+from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
 from toyspec.writing.event_checks import check_line, check_record
 from toyspec.writing.logged_values import LeftOut, Prepared, as_value, nonfinite, prepared, step_number, whole, writable
 from toyspec.writing.run_progress import COUNTED, RunProgress
