@@ -18,8 +18,8 @@ from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
-from toyspec.runs.members import differing
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.run_facts import differing
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:

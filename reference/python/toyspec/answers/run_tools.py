@@ -14,7 +14,7 @@ from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.history import history
 from toyspec.runs.listing import list_runs
-from toyspec.runs.members import differing
+from toyspec.runs.run_facts import differing
 from toyspec.runs.series import common_steps, spread, thinned
 from toyspec.runs.summarizing import summarize_run
 

@@ -14,7 +14,7 @@ from toyspec.checker.block_proof import BlockProof, kind_of
 from toyspec.checker.collecting import Collector, Lines, Location
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.checker.options import CheckOptions
-from toyspec.checker.record_checking import NOTHING_BAD, RecordChecker
+from toyspec.checker.record_rules import NOTHING_BAD, RecordChecker
 from toyspec.checker.sidecars import SidecarText, check_sidecars, read_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened

@@ -23,9 +23,9 @@ from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
-from toyspec.runs.members import differing, flat
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.rows import encodable
+from toyspec.runs.run_facts import differing, flat
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 

@@ -29,7 +29,7 @@ from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import logs_in
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.walking import STANDARD_INPUT
 

@@ -25,7 +25,7 @@ from toyspec.format.profiles import EVENTS_FILE, tag_of
 from toyspec.places.addresses import public
 from toyspec.reading.records import Record
 from toyspec.reading.rows import Row
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from toyspec.reading.profile_detection import manifest_start, read_manifest
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
-from toyspec.runs.members import flat
 from toyspec.runs.metric_names import defined, goal_of, loss_among
-from toyspec.runs.run_facts import RunFacts
+from toyspec.runs.run_facts import RunFacts, flat
 from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
