@@ -366,6 +366,12 @@ interop-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## check, catalog and
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir $(INTEROP) -p no:cacheprovider \
 		$(INTEROP)/test_ray.py $(ARGS)
 
+.PHONY: bench-ray
+bench-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## measure a Ray cluster of this machine beside processes, and what lost nodes and memory cost; needs an idle machine
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(<D)/engine-installed; fi
+	@PYTHONPATH=$(CURDIR)/reference/python:$(CURDIR)/$(BENCH):$(CURDIR)/reference/python/tests \
+		$(<D)/bin/python $(BENCH)/ray_figures.py $(if $(PUBLISH),--publish) $(ARGS)
+
 .PHONY: gallery
 gallery: build/frameworks/installed-$(PYTHON_VERSION) ## train with each framework again, and keep the runs that the site offers
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python reference/python/interop/gallery.py $(ARGS)
