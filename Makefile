@@ -79,7 +79,7 @@ CI_PLACES := --only reading/attempts --only reading/placing --tests test_attempt
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam vscode'" interop 'chaos MINUTES=1' fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam vscode'" interop 'chaos MINUTES=3' fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
