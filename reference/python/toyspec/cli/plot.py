@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from toyspec.runs.summary import RunSummary
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve
-    from toyspec.view.live_curves import LiveCurves
     from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
+    from toyspec.view.scanned_runs import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable

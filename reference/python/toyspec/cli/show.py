@@ -12,8 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.formats.objects import dialect_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
@@ -30,7 +29,7 @@ from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import logs_in
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.walking import STANDARD_INPUT
 

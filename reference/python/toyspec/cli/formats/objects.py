@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Skipped
+
+_OUTSIDE = re.compile("[^\x00-\x7e]")
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
@@ -62,3 +67,22 @@ def file_object(report: FileReport) -> dict[str, Any]:
 def path_object(entry: PathError | Skipped) -> dict[str, Any]:
     """Return a path that could not be read, or was skipped, as an object of the report schema."""
     return {"path": encodable(entry.path), "message": encodable(entry.message)}
+
+
+def inert_json(value: Any) -> str:
+    r"""Return *value* as JSON on one line; all that is not printable ASCII becomes a ``\u`` escape.
+
+    Such characters occur only inside strings, so that a parser returns exactly the same value. No
+    terminal obeys the text, and a console with another encoding than UTF-8 does not spoil it.
+    """
+    return inert(msgspec.json.encode(value).decode())
+
+
+def inert(text: str) -> str:
+    r"""Return the JSON *text* with all that is not printable ASCII as ``\u`` escapes."""
+    return _OUTSIDE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -15,8 +15,7 @@ from textual.widgets import Input, Static
 from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
-from toyspec.cli.screen.run_list import RunList
-from toyspec.cli.screen.run_order import SORTS, listed, metrics_of, shows_hidden
+from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of, shows_hidden
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
