@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from toyspec.cli.paths import encodable
+
 _OUTSIDE = re.compile("[^\x00-\x7e]")
 
 
@@ -16,7 +18,19 @@ def inert_json(value: Any) -> str:
     Such characters occur only inside strings, so that a parser returns exactly the same value. No
     terminal obeys the text, and a console with another encoding than UTF-8 does not spoil it.
     """
-    return inert(msgspec.json.encode(value).decode())
+    try:
+        return inert(msgspec.json.encode(value).decode())
+    except UnicodeEncodeError:
+        return inert(msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode())
+
+
+def _encodable(value: Any) -> Any:
+    """Return *value*, in whose texts a byte of a path that is not part of UTF-8 is an escape."""
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_encodable(member) for member in value]
+    return encodable(value) if isinstance(value, str) else value
 
 
 def inert(text: str) -> str:

@@ -8,6 +8,7 @@ from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Skipped
+    from toyspec.runs.run_facts import RunFacts
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
@@ -50,6 +51,11 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     ended: dict[str, Any] = {"ended": use.ended} if use.ended != "unknown" else {}
     ended |= {} if use.planned is None else {"planned": use.planned}
     return {"name": use.name, "choice": use.choice, **named, **ended, **files, **notes}
+
+
+def facts_object(facts: RunFacts) -> dict[str, Any]:
+    """Return every column of schemas/runs.json of a run, by its name."""
+    return {name: encodable(value) if isinstance(value, str) else value for name, value in facts.all().items()}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:
