@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+from typing import Any
 from itertools import pairwise
 from pathlib import Path
 
@@ -302,7 +303,7 @@ def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:
     ]
 
 
-_TYPES = {
+_TYPES: dict[str, tuple[int, str, int, list[Any]]] = {
     # The number of each type of tensor, how its content is packed, and the field of TensorProto that lists its values.
     "float": (1, "<f", 5, [0.5, -3.0]),
     "double": (2, "<d", 6, [0.5, -1e300]),
