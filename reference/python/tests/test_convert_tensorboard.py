@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import struct
-from typing import Any
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
