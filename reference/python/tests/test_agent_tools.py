@@ -186,7 +186,7 @@ def test_examples_of_the_skill_run(tmp_path: Path) -> None:
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert 3 == len(programs)
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=60
+        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=300
     )
     assert 0 == done.returncode, done.stderr
     assert 120 == toyspec.history(tmp_path / "runs" / "mnist-001", "loss").rows

@@ -14,9 +14,6 @@ import msgspec
 from toyspec.checker.collecting import Collector, Location
 from toyspec.checker.engines import Checker, Walk, open_checker
 from toyspec.checker.options import CheckOptions
-from toyspec.distributed.processes import Processes
-from toyspec.distributed.running import Work, results_of
-from toyspec.distributed.threads import Threads
 from toyspec.engine import native
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
@@ -405,6 +402,9 @@ def check_in_parallel(
 
     A stream that ends its worker each time is a PathError.
     """
+    # One stream needs no workers, and these modules take as long to import as it takes to check.
+    from toyspec.distributed.running import Work, results_of
+
     work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
     for is_here, group in groupby(found, lambda item: item.path == STANDARD_INPUT):
         if is_here:  # only this process can read it
@@ -416,6 +416,9 @@ def check_in_parallel(
 
 def workers_for(number: int, *, is_remote: bool) -> Workers:
     """Return *number* workers of this machine."""
+    from toyspec.distributed.processes import Processes
+    from toyspec.distributed.threads import Threads
+
     return Threads(number) if is_remote else Processes(number)
 
 

@@ -271,8 +271,10 @@ def _longer(roots: Sequence[Root]) -> None:
 
 
 def _numbered(roots: Sequence[Root]) -> None:
-    counts: Counter[str] = Counter()
+    taken: set[str] = set()
     for root in roots:
-        counts[root.name] += 1
-        if counts[root.name] > 1:
-            root.name = f"{root.name} ({counts[root.name]})"
+        name, number = root.name, 1
+        while root.name in taken:
+            number += 1
+            root.name = f"{name} ({number})"
+        taken.add(root.name)

@@ -11,6 +11,7 @@ from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Skipped
+    from toyspec.runs.run_facts import RunFacts
 
 _OUTSIDE = re.compile("[^\x00-\x7e]")
 
@@ -57,6 +58,11 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     return {"name": use.name, "choice": use.choice, **named, **ended, **files, **notes}
 
 
+def facts_object(facts: RunFacts) -> dict[str, Any]:
+    """Return every column of schemas/runs.json of a run, by its name."""
+    return {name: encodable(value) if isinstance(value, str) else value for name, value in facts.all().items()}
+
+
 def file_object(report: FileReport) -> dict[str, Any]:
     """Return *report* as an object of the report schema."""
     made = verdict_object(report)
@@ -75,7 +81,19 @@ def inert_json(value: Any) -> str:
     Such characters occur only inside strings, so that a parser returns exactly the same value. No
     terminal obeys the text, and a console with another encoding than UTF-8 does not spoil it.
     """
-    return inert(msgspec.json.encode(value).decode())
+    try:
+        return inert(msgspec.json.encode(value).decode())
+    except UnicodeEncodeError:
+        return inert(msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode())
+
+
+def _encodable(value: Any) -> Any:
+    """Return *value*, in whose texts a byte of a path that is not part of UTF-8 is an escape."""
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_encodable(member) for member in value]
+    return encodable(value) if isinstance(value, str) else value
 
 
 def inert(text: str) -> str:
