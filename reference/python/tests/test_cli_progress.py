@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toyspec import Record, read
-from toyspec.cli.progress import Progress, duration, size
+from toyspec.cli.progress import Progress, size, time_left
 
 
 class _Screen(io.StringIO):
@@ -91,7 +91,7 @@ def test_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_duration(seconds: float, text: str) -> None:
     """Time to wait is rounded up; seconds are left out of long ones."""
-    assert text == duration(seconds)
+    assert text == time_left(seconds)
 
 
 def test_short_work_shows_nothing() -> None:

@@ -47,7 +47,7 @@ class Progress:
         if self.active and now >= self._next:
             share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
             speed = done / (now - self._started)
-            left = f"  {duration((total - done) / speed)} left" if speed and done < total else ""
+            left = f"  {time_left((total - done) / speed)} left" if speed and done < total else ""
             self.show(f"{share}  {size(int(speed))}/s{left}")
 
     def show(self, text: str) -> None:
@@ -85,7 +85,7 @@ class Progress:
             self._visible = False
 
 
-def duration(seconds: float) -> str:
+def time_left(seconds: float) -> str:
     """Return *seconds* in one or two units, rounded up, for example ``2 min 5 s``."""
     whole = ceil(seconds)
     if whole < _MINUTE:

@@ -8,9 +8,14 @@ import sqlite3
 from contextlib import closing
 from functools import lru_cache
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from toyspec.convert.sources import files_below, head_of, is_file
 from toyspec.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 DATABASE_MAGIC = b"SQLite format 3\0"
 _JOURNAL = "-journal"
@@ -40,6 +45,23 @@ def opened(path: str) -> sqlite3.Connection:
             connection.close()
         raise SourceError(path, f"the database cannot be read: {error}") from error
     return connection
+
+
+def databases_with(tables: AbstractSet[str], path: str) -> list[str]:
+    """Return the database at *path*, or those in the directory and below, that have all *tables*."""
+    if os.path.isdir(path):
+        found = files_below(path, lambda name: name.endswith(".db"))
+        return [file for _, files in found for file in files if _has_tables(file, tables)]
+    return [path] if _has_tables(path, tables) else []
+
+
+def _has_tables(path: str, tables: AbstractSet[str]) -> bool:
+    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
+        return False
+    try:
+        return tables_of(path) >= tables
+    except SourceError:
+        return False
 
 
 def files_of(path: str) -> list[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
 from toyspec.convert.losses import (
@@ -26,7 +26,7 @@ from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, PART_DROP
 from toyspec.convert.mlflow_files import file_runs
 from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
 from toyspec.convert.mlflow_others import others_of
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file
+from toyspec.convert.sources import identity_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -76,30 +76,14 @@ _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
 
 def recognise(path: str) -> bool:
     """Return whether *path* is a database or a file store of MLflow, or a directory with one of them."""
-    return bool(_databases(path)) or next(file_runs(path), None) is not None
-
-
-def _databases(path: str) -> list[str]:
-    if not os.path.isdir(path):
-        return [path] if _is_database(path) else []
-    found = files_below(path, lambda name: name.endswith(".db"))
-    return [file for _, files in found for file in files if _is_database(file)]
-
-
-def _is_database(path: str) -> bool:
-    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
-        return False
-    try:
-        return tables_of(path) >= _TABLES
-    except SourceError:
-        return False
+    return bool(databases_with(_TABLES, path)) or next(file_runs(path), None) is not None
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs of the databases and the file stores at *path*, a file or a directory, and below."""
     found = False
     refused: list[SourceError] = []
-    for database in _databases(path):
+    for database in databases_with(_TABLES, path):
         # One that cannot be read does not stop the others.
         try:
             for run in _of_database(database):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, files_of, opened, tables_of
+from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened, tables_of
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
@@ -30,7 +30,7 @@ from toyspec.convert.losses import (
     as_measure,
     is_number,
 )
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
+from toyspec.convert.sources import files_below, head_of, identity_of, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
@@ -114,22 +114,8 @@ _MEDIA = "_type"
 def recognise(path: str) -> bool:
     """Return whether *path* is a database of Trackio, or a directory with such or with fragments."""
     if not os.path.isdir(path):
-        return _is_database(path)
-    return bool(_databases(path) or _fragments(path))
-
-
-def _is_database(path: str) -> bool:
-    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
-        return False
-    try:
-        return tables_of(path) >= _TABLES
-    except SourceError:
-        return False
-
-
-def _databases(path: str) -> list[str]:
-    found = files_below(path, lambda name: name.endswith(".db"))
-    return [file for _, files in found for file in files if _is_database(file)]
+        return bool(databases_with(_TABLES, path))
+    return bool(databases_with(_TABLES, path) or _fragments(path))
 
 
 def _fragments(path: str) -> list[str]:
@@ -142,7 +128,7 @@ def _fragments(path: str) -> list[str]:
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs in the databases and the fragments at *path*."""
     is_directory = os.path.isdir(path)
-    databases = _databases(path) if is_directory else [path]
+    databases = databases_with(_TABLES, path) if is_directory else [path]
     fragments = _fragments(path) if is_directory else []
     if not databases and not fragments:
         raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")

@@ -212,6 +212,9 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def event(self) -> Any:
         """The object as the type of its kind, for example ``Step``; None if the kind is unknown or a field is wrong.
 
+        A member that the record lacks is ``msgspec.UNSET`` there, which counts as false; None is null: the number
+        was not finite. ``get`` returns None for both, and ``values`` has only what the record has.
+
         The formats of dates and the rules that relate records are not checked here; the checker does that.
         """
         if self._event is ...:
