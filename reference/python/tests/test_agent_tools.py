@@ -19,8 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 import toyspec
 from command_line import command, environment
 from command_line import toyspec_within as run_toyspec
-from toyspec.answers.contained_paths import ContainedPaths, OutsideRootError
-from toyspec.answers.run_tools import UNTRUSTED
+from toyspec.answers.run_tools import UNTRUSTED, ContainedPaths, OutsideRootError
 from toyspec.answers.tool_server import skill, tool_server
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from command_line import command, environment, toyspec
 from toyspec.checker import check
 from toyspec.cli import exit_codes
-from toyspec.cli.event_words import event_of
+from toyspec.cli.emit import event_of
 from toyspec.cli.main import main
 from toyspec.cli.parsers import UsageError
 from toyspec.writing.run_writer import RunWriter

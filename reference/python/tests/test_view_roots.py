@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import loopback_store
 from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
-from toyspec.view.named_roots import roots_of
 from toyspec.view.report import html_report
+from toyspec.view.roots import roots_of
 from view_client import Client, served
 
 if TYPE_CHECKING:
