@@ -19,7 +19,15 @@ from conversions import SAMPLES, accounted, importable_samples, imported, record
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.cli.commands import load as command_module
 from toyspec.cli.main import main
-from toyspec.convert import export_runs, exportable, import_runs, importable, importing, tensorboard_messages
+from toyspec.convert import (
+    export_runs,
+    exportable,
+    import_runs,
+    importable,
+    imported_bundles,
+    importing,
+    tensorboard_messages,
+)
 from toyspec.convert.format_modules import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
 
@@ -390,7 +398,7 @@ def test_what_fails_for_all_ends_an_import_and_what_fails_for_one_does_not(
     """A full disk is raised; a source that cannot be read is an error of the report beside the runs of the others."""
     for name in "ab":
         event_file(tmp_path / name, *steps(3))
-    made = importing.make_bundle
+    made = imported_bundles.make_bundle
 
     def fail(plan: Any, options: Any) -> Any:
         if plan.run.source.startswith(str(tmp_path / "a")):

@@ -7,6 +7,7 @@ import os
 import struct
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -302,7 +303,7 @@ def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:
     ]
 
 
-_TYPES = {
+_TYPES: dict[str, tuple[int, str, int, list[Any]]] = {
     # The number of each type of tensor, how its content is packed, and the field of TensorProto that lists its values.
     "float": (1, "<f", 5, [0.5, -3.0]),
     "double": (2, "<d", 6, [0.5, -1e300]),

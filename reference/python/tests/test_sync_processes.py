@@ -74,7 +74,7 @@ def test_run_says_that_its_place_was_given_up(store: Store, tmp_path: Path, capf
             time.sleep(0.05)
         run.step(loss=2.0)
     assert ["mirror"] == [note["topic"] for note in notes]
-    assert "events.jsonl there is of another run" in notes[0]["text"]
+    assert "its events.jsonl is of another run" in notes[0]["text"]
     assert notes[0]["text"] in capfd.readouterr().err
     assert stream(3, run_id="other") == store.get(LOG)
 

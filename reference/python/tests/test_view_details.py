@@ -216,7 +216,8 @@ def test_regions_nest_like_brackets(tmp_path: Path) -> None:
     marks = ["+a", "+b", "+a", "-a", "-b", "+c", "-nothing", "-c", "-a", "+d"]
     kinds = {"+": "region_enter", "-": "region_exit"}
     found = _detail(tmp_path, *(_line(kinds[mark[0]], at, region=mark[1:]) for at, mark in enumerate(marks)))
-    expected, opened = [], []
+    expected: list[Any] = []
+    opened: list[Any] = []
     for at, mark in enumerate(marks):
         if mark[0] == "+":
             opened.append({"region": mark[1:], "from": at, "to": None, "depth": len(opened)})

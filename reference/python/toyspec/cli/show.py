@@ -222,7 +222,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
-    if run.profile == "toy/v1" and has_things(run.kinds) and not is_address(run.path):
+    if run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds):
         yield from named_things(run.path)
     # An end without members of its own says no more than the state.
     end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))

@@ -97,6 +97,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         **_account_of(account),
         **lists,
         "alerts": found.lists.get("alerts", []),
+        "texts": found.lists.get("texts", []),
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
         "files": listed_files,
@@ -193,10 +194,14 @@ class _Collected:
             self.start, self.end = safe(start_after(self.start, record)), None
         elif (end := record.end) is not None:
             self.end = safe(end)
-        if record.profile != "toy/v1":
-            return
+        if record.profile == "toy/v1":
+            self._take_of_kind(kind, record)
+
+    def _take_of_kind(self, kind: str | None, record: Record) -> None:
         if kind in _LISTS:
             self._add(_LISTS[kind], record)
+        elif kind == "scalars":
+            self._add_texts(record)
         elif kind in ("tap", "grad", "histogram"):
             self._add_histogram(kind, record)
         elif kind in _REGIONS:
@@ -245,6 +250,14 @@ class _Collected:
             items.append(
                 {key: value for key, value in safe(record.value).items() if key != "kind"} | {"line": record.line}
             )
+
+    def _add_texts(self, record: Record) -> None:
+        texts = record.get("texts")
+        for name, text in texts.items() if isinstance(texts, dict) else ():
+            items = self.lists.setdefault("texts", [])
+            if self._takes("texts", record, full=len(items) >= MOST_ITEMS):
+                place = {"t": record.get("t"), "step": record.get("step"), "line": record.line}
+                items.append(safe({**place, "name": name, "text": text}))
 
     def add_alert(self, alert: HealthAlert, record: Record) -> None:
         """Add what a health rule reports, or the log itself."""
