@@ -29,7 +29,7 @@ class ForkedRecords:
         """Let a child that is about to be forked count; where there is no room for that, it only reports."""
         if self._is_open and self._file is None:
             with contextlib.suppress(OSError):
-                self._file = tempfile.TemporaryFile(buffering=0)
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is open as long as the stream is
 
     def add(self, kind: str) -> None:
         """Count a record of *kind* in a child."""

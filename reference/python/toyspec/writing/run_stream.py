@@ -1,4 +1,4 @@
-"""The stream of a toy/v1 run, open for writing: allows records in order, adds times, and handles errors."""
+"""The stream of a toy/v1 run, open for writing: encodes records, keeps their order, adds times, and handles errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
@@ -17,16 +17,17 @@ from msgspec import UNSET
 from toyspec.errors import StreamRefusedError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.format.line_validation import holds_long_number
 from toyspec.format.run_files import leaves_bundle
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.appending import open_to_append
-from toyspec.writing.changed_values import ChangedValues
+from toyspec.writing.appending import clear_from, open_to_append, remaining_lines
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
-from toyspec.writing.dropped_records import DroppedRecords
+from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
 from toyspec.writing.event_arguments import PHASES, is_phase
 from toyspec.writing.event_checks import check_line, check_record
 from toyspec.writing.forked_records import ForkedRecords
@@ -42,30 +43,50 @@ from toyspec.writing.logged_values import (
     writable,
 )
 from toyspec.writing.run_progress import COUNTED, RunProgress
-from toyspec.writing.step_encoding import PlacedRecord, ready_step
 from toyspec.writing.stream_scan import StreamScan
-from toyspec.writing.truncation import clear_from, remaining_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.generated.toy_v1 import Step
     from toyspec.writing.media import Media
     from toyspec.writing.settings import Settings
 
 Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
-
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
-
-
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
-
 # What follows in a message is the value that was found.
 _FOUND_VALUE: Final = re.compile(r", (?:got|which is) |(?<=\Astep) \d+ after step ")
+_encode = msgspec.json.Encoder().encode
+_STEP_DECODER = msgspec.json.Decoder(Step)
+# A line that is shorter has no integer that overflows binary64.
+_LONG_NUMBER = 300
+
+
+class PlacedRecord(NamedTuple):
+    """A line that is allowed next, and the call to make once it is written."""
+
+    line: bytes
+    kind: str
+    take: Callable[..., None]
+    facts: tuple[Any, ...]
+
+
+def ready_step(event: Step) -> bytes | None:
+    """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
+    try:
+        line = _encode(event)
+        # Decoding finds values that the field does not allow; encoding again finds other spellings.
+        found = _STEP_DECODER.decode(line)
+        is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
+        # The type allows an integer of any length.
+        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return None
+    return line if is_ready else None
 
 
 class RunStream:
@@ -270,13 +291,11 @@ class RunStream:
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
-        if self._pid != os.getpid() and action not in {self._end, self._close, self._leave_out}:
-            self._forked.add(_kind_of(arguments))
         file = self._file
         if file is None and self._can_go_on():
             file = None if action == self._end and self._state == "ended" else self._reopened()
         if file is None:
-            self._pass_over(action)
+            self._pass_over(action, arguments)
             return
         with file.lock:
             if self._is_busy and not file.is_foreign:
@@ -331,8 +350,10 @@ class RunStream:
             call()
         return self._file
 
-    def _pass_over(self, action: Callable[..., None]) -> None:
+    def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Drop or refuse a record after the file was closed."""
+        if self._pid != os.getpid() and action not in {self._end, self._close, self._leave_out}:
+            self._forked.add(_kind_of(arguments))
         if self._can_go_on() and action == self._end:
             return
         if self._state == "taken over":
@@ -778,6 +799,8 @@ class RunStream:
 
     def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
         """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
+        if file.is_foreign:
+            self._forked.add(record.kind)
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
             self._dropped.tell_caller(cause_of(error), kind=record.kind)
