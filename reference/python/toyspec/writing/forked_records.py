@@ -10,40 +10,50 @@ import os
 import tempfile
 import weakref
 from collections import Counter
-from typing import IO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ForkedRecords:
     """The records of one stream that children of its process were asked to write."""
 
-    __slots__ = ("__weakref__", "_file", "_is_open", "_taken")
+    __slots__ = ("__weakref__", "_closing", "_descriptor", "_is_open", "_taken")
 
     def __init__(self) -> None:
-        self._file: IO[bytes] | None = None
+        self._descriptor: int | None = None
+        self._closing: Callable[[], Any] | None = None
         self._is_open = True
         self._taken = 0
         _watched.add(self)
         _watch()
 
+    def open(self) -> None:
+        """Count again after ``close``."""
+        self._is_open = True
+
     def prepare(self) -> None:
         """Let a child that is about to be forked count; where there is no room for that, it only reports."""
-        if self._is_open and self._file is None:
+        if self._is_open and self._descriptor is None:
             with contextlib.suppress(OSError):
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is open as long as the stream is
+                self._descriptor, path = tempfile.mkstemp(prefix="toyspec-")
+                self._closing = weakref.finalize(self, os.close, self._descriptor)
+                os.unlink(path)
 
     def add(self, kind: str) -> None:
         """Count a record of *kind* in a child."""
-        if self._file is not None:
-            with contextlib.suppress(OSError, ValueError):
-                os.write(self._file.fileno(), f"{kind}\n".encode())
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._descriptor, f"{kind}\n".encode())
 
     def taken(self) -> Counter[str]:
         """Return the number of records by kind that were counted since the last call."""
-        if self._file is None:
+        if self._descriptor is None:
             return Counter()
-        with contextlib.suppress(OSError, ValueError):
-            size = os.fstat(self._file.fileno()).st_size
-            found = os.pread(self._file.fileno(), size - self._taken, self._taken).decode()
+        with contextlib.suppress(OSError):
+            size = os.fstat(self._descriptor).st_size
+            found = os.pread(self._descriptor, size - self._taken, self._taken).decode()
             self._taken = size
             return Counter(found.splitlines())
         return Counter()
@@ -51,8 +61,10 @@ class ForkedRecords:
     def close(self) -> None:
         """Count no more."""
         self._is_open = False
-        if self._file is not None:
-            self._file.close()
+        if self._closing is not None:
+            self._closing()
+            self._closing = self._descriptor = None
+            self._taken = 0
 
 
 _watched: weakref.WeakSet[ForkedRecords] = weakref.WeakSet()

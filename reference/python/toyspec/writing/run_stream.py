@@ -346,6 +346,7 @@ class RunStream:
                     raise
                 return None
             self._watch.last = max(self._watch.last, self._progress.time)
+            self._forked.open()
         for call in self.on_reopening:
             call()
         return self._file
@@ -401,12 +402,12 @@ class RunStream:
             self._note_news(self._file)
 
     def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        self._take_forked()
         if self._progress.had_ended and self._progress.must_resume and self.settings.resuming == "by-itself":
             # Nothing was added to a run that had ended.
             self._close()
             return
         self._go_on()
-        self._dropped.count_forked(self._forked.taken())
         withheld, self._withheld = self._withheld, None
         if withheld is not None:
             # It was dropped before; now it is due.
@@ -433,13 +434,22 @@ class RunStream:
         self._afterwards.append(call)
         return False
 
+    def _take_forked(self) -> None:
+        """Count what children of this process were asked to write; the run goes on for that where it was resumed."""
+        records = self._forked.taken()
+        if records:
+            if self._progress.must_resume:
+                self._go_on()
+            self._dropped.count_forked(records)
+
     def _close(self) -> None:
+        self._take_forked()
+        self._forked.close()
         file, self._file = self._file, None
         self._state = "ended" if self._progress.ended else "closed"
         if file is None:
             return
         can_write = file.closed_because is None and not file.is_foreign and self._owed is None
-        self._dropped.count_forked(self._forked.taken())
         if self._dropped.has_unnoted and self._progress.is_running and can_write:
             self._write_note(file)
         if self._owed is not None:
