@@ -142,7 +142,7 @@ def test_artifacts_of_mlflow_come_with_the_run(tmp_path: Path) -> None:
 
 
 def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
-    """Only the database writes it for infinity: files hold infinity as it is."""
+    """Only the database writes it for infinity, which files hold as `inf`."""
     shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")
     (folder,) = (tmp_path / "mlruns").glob("*/*/metrics")
     (folder / "most").write_text("1800000000000 1.7976931348623157e+308 0\n1800000000001 inf 1\n")

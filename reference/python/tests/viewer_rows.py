@@ -257,7 +257,7 @@ def dialect_text(cache: Path) -> str:
 
 
 def ranks_text() -> str:
-    """Return the file of the runs of several processes: a line for each, with what the server says of its ranks."""
+    """Return the file of the runs of several processes: a line for each, with what the server gives for its ranks."""
     lines = []
     for folder in sorted({path.parent for path in CASES.glob("*/*/*/events.rank-*.jsonl")}):
         stream = folder / "events.jsonl"

@@ -248,8 +248,8 @@ def _first_to_stop(rows: Sequence[RankProgress]) -> FirstToStop | None:
     lowest = min(map(_came_to, stopped))
     left = [each for each in stopped if _came_to(each) == lowest]
     if len(left) == 1 and lowest < furthest:
-        step = "no step" if left[0].last_step is None else f"step {lowest}"
-        return FirstToStop(left[0].rank, f"its last is {step}, and the furthest rank came to step {furthest}")
+        came = "it has no step" if left[0].last_step is None else f"its last is step {lowest}"
+        return FirstToStop(left[0].rank, f"{came}, and the furthest rank came to step {furthest}")
     return _first_at(left, lowest, are_all=len(left) == len(rows))
 
 

@@ -112,8 +112,8 @@ function firstToStop(ranks: readonly RankProgress[], logs: readonly RankLog[]): 
   const [furthest, lowest] = [Math.max(...ranks.map(cameTo)), Math.min(...ranks.map(cameTo))];
   const left = ranks.filter((each) => cameTo(each) === lowest);
   if (left.length === 1 && lowest < furthest) {
-    const step = left[0]!.last_step === null ? "no step" : `step ${lowest}`;
-    return { rank: left[0]!.rank, why: `its last is ${step}, and the furthest rank came to step ${furthest}` };
+    const came = left[0]!.last_step === null ? "it has no step" : `its last is step ${lowest}`;
+    return { rank: left[0]!.rank, why: `${came}, and the furthest rank came to step ${furthest}` };
   }
   return firstAt(left, lowest, ranks, logs);
 }
