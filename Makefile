@@ -94,8 +94,8 @@ pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: stress
-stress: $(DEV) ## run the tests of processes, locks and time many times beside a load of 10; `make stress TESTS=… TIMES=20`
-	@$(BIN)/python .ci/stress.py --times $(or $(TIMES),20) $(TESTS) $(ARGS)
+stress: $(DEV) ## run the tests of processes, locks and time many times beside a load of 10; `make stress TESTS=… TIMES=20 SHARE=3/10`
+	@$(BIN)/python .ci/stress.py --times $(or $(TIMES),20) $(if $(SHARE),--share $(SHARE)) $(if $(LOAD),--load $(LOAD)) $(TESTS) $(ARGS)
 
 .PHONY: faults
 faults: $(DEV) ## inject failures into writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`

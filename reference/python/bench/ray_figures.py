@@ -206,8 +206,8 @@ def page(found: dict[str, Any]) -> str:
         f"{facts['load before']}; elapsed time. Ray takes {starts[0]:.1f} to {starts[-1]:.1f} s to start, which is not "
         "included. Memory is that of the process that gives the work."
     )
-    heads = ("job", "1 process", "2 processes", "Ray, 1 worker", "Ray, 2 workers", "Ray, 2 against 1")
-    heads += ("memory, 2 processes", "memory, Ray, 2 workers")
+    heads = ["job", "1 process", "2 processes", "Ray, 1 worker", "Ray, 2 workers", "Ray, 2 against 1"]
+    heads += ["memory, 2 processes", "memory, Ray, 2 workers"]
     lines = [taken, "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for job, count in dict.fromkeys((row["job"], row["count"]) for row in rows):
         each = {row["crew"]: row for row in rows if (row["job"], row["count"]) == (job, count)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import some_of
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, add_color, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, joined, lined_up

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.cli.figures import figure
 from toyspec.escaping import shortened
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import media_file
 
 if TYPE_CHECKING:

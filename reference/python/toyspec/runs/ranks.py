@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import rank_of
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream

@@ -18,25 +18,21 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import annotated, encodable, row_of, unreadable_row
 from toyspec.runs.walking import Stream
 from toyspec.system_calls import is_locked
-from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
-from toyspec.view.live_curves import LiveCurves
-from toyspec.view.named_roots import roots_of, run_id
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.roots import CatalogRoot, roots_of, run_id
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
-from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun
-from toyspec.view.visits import visits
+from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun, visits
 from toyspec.view.watching import watch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.view.catalog_roots import CataloguedRun
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
-    from toyspec.view.roots import Root
+    from toyspec.view.roots import CataloguedRun, Root
 
 
 _MOST_CHANGES = 4096

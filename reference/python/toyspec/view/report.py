@@ -20,15 +20,13 @@ from toyspec.runs.rows import row_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
-from toyspec.view.frames import frame
-from toyspec.view.live_curves import LiveCurves
+from toyspec.view.frames import frame, short_columns
 from toyspec.view.ranks import shown_ranks
 from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import check_run, counted
 from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
-from toyspec.view.short_columns import short_columns
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:

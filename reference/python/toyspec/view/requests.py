@@ -15,22 +15,21 @@ from toyspec.format.run_files import media_file, rank_of
 from toyspec.generated.media import EXTENSIONS
 from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.places.addresses import path_in
-from toyspec.reading.number_blocks import StepFeed
+from toyspec.reading.number_blocks import StepBlockFeed, StepFeed
 from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
 from toyspec.version import __version__
-from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.edits import EditRefusedError, edit_in, writable_names, write_edit
 from toyspec.view.frames import frame
 from toyspec.view.ranks import ShownRanks
+from toyspec.view.roots import CatalogRoot
 from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
-from toyspec.view.step_blocks import StepBlockFeed
 from toyspec.view.token_totals import token_totals
 from toyspec.writing.annotating import user_name
 
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
-    from toyspec.view.live_curves import LiveCurves
     from toyspec.view.live_runs import LiveRuns
+    from toyspec.view.scanned_runs import LiveCurves
     from toyspec.view.sent_files import OpenFile
     from toyspec.view.viewed_runs import ViewedRun
 
