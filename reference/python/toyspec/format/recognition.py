@@ -61,7 +61,7 @@ _STEP_WORDS = (
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
     *(b"snapshot_pkl", b"datetime_start"),
 )
-_MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou")
+_MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer")
 _WRITTEN = {
     "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
     ",": "commas are read as marks between thousands, 1,000 as 1000: {keys}",
@@ -416,8 +416,19 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
     if step == UNNAMED and keys == NO_KEYS and not any(_MEASURED.search(key) for row in rows for key in row):
         # A table of data has an index too.
         return False
+    is_counted = dialect.form.type == "csv" and step == dialect.form.index and keys == NO_KEYS
+    if is_counted and not all(_is_all_measured(row, step) for row in rows):
+        return False
     stepped = [row for row in rows if number(row.get(step)) is not None]
     return 2 * len(stepped) >= len(rows) and any(_has_metric(row, step) for row in stepped)
+
+
+def _is_all_measured(row: dict[str, Any], index: str) -> bool:
+    """Return whether all that *row* has are metrics, by their names: a table of settings and results has other things."""
+    others = [(key, value) for key, value in row.items() if key != index]
+    return bool(others) and all(
+        _MEASURED.search(key) and (number(value) is not None or _is_word(value)) for key, value in others
+    )
 
 
 def _has_marks(dialect: Dialect, row: dict[str, Any]) -> bool:
