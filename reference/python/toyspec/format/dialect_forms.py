@@ -336,13 +336,8 @@ class PatternForm:
             found |= self._listed(name, part) or {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part))}
         if self._place is not None:
             self._put_step(found, self._place)
-        if self._follows and self._carry and not any(name in found or self._carry[name] for name in self._carry):
+        if not self._carried(found):
             return None
-        for name in self._carry:
-            if name in found:
-                self._carry[name] = found[name]
-            elif self._carry[name] is not None:
-                found[name] = self._carry[name]
         if inner is not None:
             members = self._json.read(inner.encode(), first=False)
             members = members or self._json.validate(inner.encode(), first=False).value
@@ -358,6 +353,21 @@ class PatternForm:
             found.setdefault(self._index, self._rows)
             self._rows += 1
         return found
+
+    def _carried(self, found: dict[str, Any]) -> bool:
+        """Put what holds from the lines before into *found*; return whether it is a record, and not of the settings."""
+        if (
+            self._follows
+            and self._carry
+            and all(name not in found and last is None for name, last in self._carry.items())
+        ):
+            return False
+        for name in self._carry:
+            if name in found:
+                self._carry[name] = found[name]
+            elif self._carry[name] is not None:
+                found[name] = self._carry[name]
+        return True
 
     def _listed(self, name: str, part: str) -> dict[str, Any]:
         """Return the numbers of the list in *part* by *name* and their place in it; empty if it is not one."""

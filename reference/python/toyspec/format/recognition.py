@@ -424,7 +424,7 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
 
 
 def _is_all_measured(row: dict[str, Any], index: str) -> bool:
-    """Return whether all that *row* has are metrics, by their names: a table of settings and results has other things."""
+    """Return whether all that *row* has are metrics, by their names; a table of results has settings too."""
     others = [(key, value) for key, value in row.items() if key != index]
     return bool(others) and all(
         _MEASURED.search(key) and (number(value) is not None or _is_word(value)) for key, value in others
