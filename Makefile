@@ -122,6 +122,7 @@ format: $(DEV) ## format the code and apply automatic fixes
 .PHONY: docs
 docs: $(DEV) site-files page ## build the site into site/
 	@$(BIN)/mkdocs build --strict --site-dir '$(SITE)'
+	@PYTHONPATH=reference $(BIN)/python -m codegen.site.search_pages '$(SITE)'
 
 .PHONY: docs-serve
 docs-serve: $(DEV) site-files page ## serve the site on this machine only, and rebuild it on change
