@@ -51,11 +51,13 @@
       box.setAttribute("role", "none");
     }
     const seen = new Set();
-    for (const part of document.querySelectorAll("nav[aria-labelledby]")) {
-      const name = document.getElementById(part.getAttribute("aria-labelledby"))?.textContent.trim();
-      if (seen.has(name)) {
+    for (const part of document.querySelectorAll("nav[aria-label], nav[aria-labelledby]")) {
+      const label = document.getElementById(part.getAttribute("aria-labelledby"))?.textContent ?? part.getAttribute("aria-label");
+      let name = label.trim().replace(/\s+/g, " ");
+      while (seen.has(name)) {
+        name += " (more)";
         part.removeAttribute("aria-labelledby");
-        part.setAttribute("aria-label", `${name} (${seen.size})`);
+        part.setAttribute("aria-label", name);
       }
       seen.add(name);
     }

@@ -1,6 +1,7 @@
 """Moves what the search of the site knows out of the file that the theme loads with every page.
 
-Who only reads a page does not load it: the worker of the search asks for it with the first question (docs/assets/search.js).
+Who only reads a page does not load it: the worker of the search asks for it with the first question
+(docs/assets/search.js).
 """
 
 from __future__ import annotations
