@@ -150,6 +150,14 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 screenshots: $(DEV) ## take screenshots of the site and the viewer, wide and narrow, light and dark; `make screenshots ARGS='start viewer'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
 
+.PHONY: lighthouse
+lighthouse: $(DEV) build/lighthouse/installed ## let Lighthouse measure the start page, beside its goal; `make lighthouse TIMES=5` (installs 110 MB)
+	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.lighthouse $(TIMES)
+
+build/lighthouse/installed:
+	@mkdir -p $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D) lighthouse@12
+	@touch $@
+
 .PHONY: viewer-picture
 viewer-picture: $(DEV) ## take the picture of the viewer that the README and the start page show
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.viewer_picture
