@@ -78,7 +78,7 @@ new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) =
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_nothing_moves_while_a_page_loads(watch: Watch, size: tuple[int, int]) -> None:
-    """The browser counts no shift of the layout on pages that everyone opens, from the first picture to the last script."""
+    """The browser counts no shift of the layout on pages that everyone opens, from first picture to last script."""
     page = watch.new_page(size)
     page.add_init_script(_SHIFTS)
     moved = {}
