@@ -342,7 +342,7 @@ class CountsNoCarriageReturns(Oracle):
     def read(self, request: Message) -> Message:
         """Answer with smaller offsets."""
         answer = super().read(request)
-        if "stream" in request:
+        if "stream" in request and answer["outcome"] == "read":
             for gap in answer["gaps"]:
                 gap["offset"] -= request["stream"][: gap["offset"]].count(b"\r")
         return answer
@@ -373,7 +373,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(LosesPrototypes, "reading/unknown-kept", "is missing|has no member"),
     _mutant(SortsTexts, "reading/unknown-kept", "expected", where="encoding/canonical-key-order"),
     _mutant(NormalizesTexts, "encoding/any-spelling", "expected"),
-    _mutant(CountsNoCarriageReturns, "encoding/split-at-line-feed", r"gap \d+ is|error is"),
+    _mutant(CountsNoCarriageReturns, "encoding/split-at-line-feed", r"gap \d+ is"),
     _mutant(SalvagesByDefault, "reading/default-mode", "outcome is read, expected fails"),
     _mutant(TakesTornForStrict, "reading/mode-strict", "outcome is read, expected fails"),
     _mutant(SkipsGapsInModeTail, "reading/mode-tail", "outcome is read, expected fails"),
