@@ -106,7 +106,7 @@ MANUAL = """
 
 
 def build_python(out: Path, room: Path) -> None:
-    """Build the sdist as the tree is, and from it the wheel of a release, which has the manual and depends on the engine."""
+    """Build the sdist as the tree is, and from it a release wheel, which has the manual and depends on the engine."""
     call(sys.executable, "-m", "build", "--sdist", "--outdir", out)
     unpack(only(out, "*.tar.gz"), room)
     source = only(room, f"*-{VERSION}")

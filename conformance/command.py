@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -99,13 +100,16 @@ def configure(parser: ArgumentParser) -> None:
     add("--registry", metavar="DIR", help="a folder with one TOML file for each implementation, for matrix")
     add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
     add("--quiet", action="store_true", help="print only the conclusion")
+    add("--json", action="store_true", help="print the report that --report writes, and nothing else, for run")
 
 
 def execute(options: Namespace) -> int:
     """Execute *options*; return the exit status."""
     from conformance.reports.published import ReportError
 
-    action = _misused if options.reports and options.action != "matrix" else _ACTIONS[options.action]
+    action = _ACTIONS[options.action]
+    if (options.reports and options.action != "matrix") or (options.json and options.action != "run"):
+        action = _misused
     try:
         return action(options)
     except (UsageError, AdapterError, RegistryError, ReportError) as error:
@@ -125,11 +129,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _misused(options: Namespace) -> int:
+    if options.json:
+        raise UsageError(f"--json is for run, not for {options.action}")
     raise UsageError(f"{options.action} takes no reports, but got {options.reports[0]}; `matrix` takes them")
 
 
 def _run(options: Namespace) -> int:
-    from conformance.reports import human
+    from conformance.reports import human, published
     from conformance.runner import prove
 
     if not options.adapter:
@@ -137,10 +143,13 @@ def _run(options: Namespace) -> int:
     with _opened(options.transcript) as transcript:
         adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
         adapter.ask_hello()
-        on_start, on_result = (None, None) if options.quiet else _as_it_runs(adapter, options)
+        on_start, on_result = (None, None) if options.quiet or options.json else _as_it_runs(adapter, options)
         run = prove(adapter, options, on_start=on_start, on_result=on_result)
     _write_reports(options, [run])
-    _say([human.conclusion(run)] if options.quiet else human.lines(run))
+    if options.json:
+        _say([json.dumps(published.report_of(run, options.source))])
+    else:
+        _say([human.conclusion(run)] if options.quiet else human.lines(run))
     return GOOD if run.is_good else BAD
 
 

@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         page.put(options.page, "writer-faults", text)
     if options.report:
         for name, cells in columns.items():
-            write_report(options.report, with_durable_writer(options.report, name, durable(faults, cells), options.source))
+            write_report(
+                options.report, with_durable_writer(options.report, name, durable(faults, cells), options.source)
+            )
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
 

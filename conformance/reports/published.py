@@ -79,9 +79,7 @@ def _head(name: str, version: str, source: str | None) -> dict[str, Any]:
     return {"report": 1, "name": name, "version": version, "at": at} | ({"source": source} if source else {})
 
 
-def with_durable_writer(
-    path: str, name: str, durable: Mapping[str, Any], source: str | None = None
-) -> dict[str, Any]:
+def with_durable_writer(path: str, name: str, durable: Mapping[str, Any], source: str | None = None) -> dict[str, Any]:
     """Return the report at *path*, or a new one of *name*, with the results of its writer under injected failures."""
     there = read_report(path) if os.path.exists(path) else _head(name, "unknown", source)
     return {**there, "durable_writer": dict(durable)}

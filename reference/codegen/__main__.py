@@ -22,7 +22,7 @@ from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rule_texts import rule_texts_module
-from codegen.runs import page_losses, runs_module, viewer_runs
+from codegen.runs import facts_schema, page_losses, runs_module, viewer_runs
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
 from codegen.tables import (
@@ -71,6 +71,7 @@ def outputs() -> dict[str, str]:
         made[f"{_PACKAGE}/{module}.py"] = types_module(profile)
         made[f"{_PACKAGE}/strict_{module}.py"] = strict_module(profile)
     made["schemas/bundled/tables.json"] = tables_text()
+    made["schemas/answers/v1/facts.json"] = facts_schema()
     made["reference/go/tables_gen.go"] = go_tables()
     made["reference/c/toyspec_tables.h"] = c_tables()
     made["reference/rust/src/tables.rs"] = rust_tables()

@@ -6,8 +6,10 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from codegen import sources
 from codegen.report_page import report_section
-from toyspec.cli.commands import COMMANDS, command_parser
+from toyspec.cli import exit_codes
+from toyspec.cli.commands import ANSWERS, COMMANDS, command_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,13 +36,22 @@ Every command takes `--help`. `toyspec --version` prints the version.
 
 | code | meaning |
 |---|---|
-| 0 | done; nothing was found at or above `--fail-on` |
-| 1 | the answer is no: such findings or alerts, or `--require-complete`, `--gate` or a question of `conform` failed |
-| 2 | the command line is wrong, or a path cannot be read or written; the other paths were still processed |
-| 127 | `guard` and `capture`: their command cannot be started |
-| 128 + N | signal N ended the command: 130 is Ctrl-C, 141 a reader of the output that went away |
+{codes}
 
-`guard` and `capture` have the status of their command where it failed.
+`guard` and `capture` have the status of their command where it failed, and 128 + N where signal N ended it.
+
+## Answers for programs
+
+With `--json` a command prints what it says as JSON, in ASCII, on standard output; what it cannot read is also on
+standard error. Where the status is 2 and nothing could be answered, standard output is empty. Facts of a run have the
+names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec schema --answer COMMAND` prints a schema.
+
+| command | what it prints | schema |
+|---|---|---|
+{answers}
+
+`guard`, and `sync` with `--watch`, print one object on each line. `tail --raw` prints the lines of the log, which the
+schemas of its kinds describe.
 """
 
 
@@ -48,7 +59,15 @@ def cli_page() -> str:
     """Return the page: every command with its arguments, options and examples."""
     rows = "\n".join(f"| [`toyspec {name}`](#toyspec-{name}) | {summary} |" for name, summary in COMMANDS.items())
     sections = (_section(command_parser(name)) for name in COMMANDS)
-    return "\n".join([_HEAD.format(rows=rows), *sections, report_section()])
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in sorted(exit_codes.MEANINGS.items()))
+    head = _HEAD.format(rows=rows, codes=codes, answers="\n".join(map(_answer, ANSWERS)))
+    return "\n".join([head, *sections, report_section()])
+
+
+def _answer(command: str) -> str:
+    path = ANSWERS[command]
+    about = sources.load(sources.ROOT / path)["description"].partition(": `toyspec")[0].removesuffix(".")
+    return f"| [`{command} --json`](#toyspec-{command.split(maxsplit=1)[0]}) | {about} | [`{path}`](../{path}) |"
 
 
 def _section(parser: argparse.ArgumentParser) -> str:

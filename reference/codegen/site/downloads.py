@@ -54,7 +54,7 @@ _FOLDERS = {
     "schemas/bundled/": "Whole profiles, for generators and for programs in other languages",
     "schemas/dialects/": "How the logs of other programs are read",
     "schemas/report/v1/": "The report of the checker, and alerts",
-    "schemas/answers/v1/": "Answers for programs: `toyspec digest`, `compare`, `explain` and `evidence`",
+    "schemas/answers/v1/": "Answers for programs: what commands print with `--json`, and evidence",
     "schemas/health/": "Presets of health rules",
     "schemas/conversion/v1/": "The report of imports and exports",
     "schemas/meta/": "The forms of these files",

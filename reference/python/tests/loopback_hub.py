@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pytest
+
 TOKEN = "hf_token-of-the-tests"
 NAME = "me/runs"
 _LFS = "*tfevents*"
@@ -323,6 +325,21 @@ def _tree(files: dict[str, dict[str, Any]], below: str, *, is_recursive: bool) -
             if is_recursive or len(parts) == 1:
                 found[path] = each
     return list(found.values())
+
+
+@contextmanager
+def known_hub(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Serve a hub that this process knows, with a token; large files go by LFS, which needs no other server."""
+    constants = pytest.importorskip("huggingface_hub.constants", reason="the extra hub is not installed")
+    with serving(folder / "xet") as served:
+        patch.setenv("HF_TOKEN", TOKEN)
+        patch.setattr(constants, "ENDPOINT", served.endpoint)
+        template = f"{served.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        patch.setattr(constants, "HF_URL_HOSTS", frozenset(["127.0.0.1"]), raising=False)
+        patch.setattr(constants, "HF_TOKEN_PATH", str(folder / "no-token"))
+        patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        yield served
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_ls_filters_by_findings(root: str, capsys: pytest.CaptureFixture[str]) -
     write_run(Path(root) / "bad", start(), b"x\n", END)
     assert ["bad"] == names(capsys, "--where", "errors > 0", root)
     main(["ls", "--json", "--columns", "errors", root])
-    found = {Path(each["path"]).parent.name: each["columns"]["errors"] for each in json.loads(capsys.readouterr().out)}
+    found = {Path(each["path"]).name: each["columns"]["errors"] for each in json.loads(capsys.readouterr().out)}
     assert (1, 0) == (found["bad"], found["llama-base-lr0-20261121-001"])
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import toyspec
 from toyspec.cli import exit_codes
-from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.main import main
+from toyspec.cli.tables import csv_row
 from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
 from toyspec.runs.run_log import RunLog
@@ -75,8 +75,8 @@ def test_ls_lists_a_run_with_two_streams_once(tmp_path: Path, capsys: pytest.Cap
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(entry)
     expected = [str(tmp_path / "a/events.jsonl"), str(tmp_path / "b/metrics.jsonl")]
-    assert expected == [run["path"] for run in listed(capsys, str(tmp_path))]
-    assert expected == [run["path"] for run in listed(capsys, "--full", str(tmp_path))]
+    assert expected == [run["stream"] for run in listed(capsys, str(tmp_path))]
+    assert expected == [run["stream"] for run in listed(capsys, "--full", str(tmp_path))]
 
 
 def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFix
     write_run(tmp_path / "f", *steps(0.1, 0.2), {"kind": "run_resume", "t": 1.0, "from_step": 0}, *steps(1.2))
     write_run(tmp_path / "g", *steps(1.1, phase="eval"))
     expected = [(Path(log.dir).name, log.final_loss) for log in RunLog.scan(tmp_path)]
-    found = [(Path(each["path"]).parent.name, each["final_loss"]) for each in listed(capsys, str(tmp_path))]
+    found = [(Path(each["path"]).name, each["final_loss"]) for each in listed(capsys, str(tmp_path))]
     assert expected == found
     assert ["b", "f", "a", "c", "d", "e", "g"] == [name for name, _ in found]
 
@@ -148,11 +148,11 @@ def test_ls_sorts(order: str, names: str, tmp_path: Path, capsys: pytest.Capture
     write_run(tmp_path / "a", *steps(3.0, 3.0))
     write_run(tmp_path / "b", *steps(1.0), end())
     write_run(tmp_path / "c", *steps(2.0, 2.0, 2.0), {"kind": "note", "t": 5.0, "text": ""}, tail=b"x\n")
-    found = "".join(Path(each["path"]).parent.name for each in listed(capsys, "--sort", order, str(tmp_path)))
+    found = "".join(Path(each["path"]).name for each in listed(capsys, "--sort", order, str(tmp_path)))
     assert names == found
     if order != "started":
         turned = listed(capsys, "--reverse", "--sort", order, str(tmp_path))
-        assert names[::-1] == "".join(Path(each["path"]).parent.name for each in turned)
+        assert names[::-1] == "".join(Path(each["path"]).name for each in turned)
 
 
 def test_a_run_that_a_writer_holds_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +173,8 @@ def test_show_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypat
         assert exit_codes.OK == main(["show", *options, "-"])
     text, _, shown = capsys.readouterr().out.partition("\n{")
     assert text.startswith("standard input  complete")
-    assert "-" == json.loads("{" + shown)["path"]
+    found = json.loads("{" + shown)
+    assert ["-"] * 3 == [found[name] for name in ("run", "path", "stream")]
 
 
 def test_show_as_json_has_all_facts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def test_ls_and_show_name_the_seal(runs: Path, capsys: pytest.CaptureFixture[str
     assert {"a": True, "b": False} == {line[0]: ", sealed" in line for line in capsys.readouterr().out.splitlines()[1:]}
     assert exit_codes.OK == main(["ls", "--where", "sealed=true", "--json", "runs"])
     assert [("runs/a/events.jsonl", True)] == [
-        (run["path"], run["sealed"]) for run in json.loads(capsys.readouterr().out)
+        (run["stream"], run["sealed"]) for run in json.loads(capsys.readouterr().out)
     ]
     for directory, line, member in (("runs/a", "seal      intact", "intact"), ("runs/b", "", None)):
         assert shown_seal(directory, capsys) == (line, member)

@@ -33,15 +33,8 @@ NOTE = b'{"kind":"note","t":9.0,"text":"x"}\n'
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """Serve a hub that this process knows, with a token; large files go by LFS, which needs no other server."""
-    with loopback_hub.serving(tmp_path / "xet") as served:
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        monkeypatch.setattr(hub_package.constants, "ENDPOINT", served.endpoint)
-        template = f"{served.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(hub_package.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(hub_package.constants, "HF_URL_HOSTS", frozenset(["127.0.0.1"]), raising=False)
-        monkeypatch.setattr(hub_package.constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
-        monkeypatch.setattr(hub_package.constants, "HF_HUB_DISABLE_XET", True)
+    """Serve a hub that this process knows."""
+    with loopback_hub.known_hub(tmp_path, monkeypatch) as served:
         yield served
 
 

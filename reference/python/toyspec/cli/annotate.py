@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from toyspec.cli import exit_codes
-from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.paths import shown
-from toyspec.cli.stream_changes import outcome_of, refused, tally
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.stream_changes import StreamChanges
 from toyspec.escaping import shortened
-from toyspec.generated import messages
 from toyspec.places.addresses import is_address
 
 if TYPE_CHECKING:
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from toyspec.reading.annotations import Annotations
     from toyspec.runs.walking import Found, Stream
 
-Outcome = Literal["annotated", "refused", "failed"]
+Outcome = Literal["annotated", "unchanged", "refused", "failed"]
 
 _DESCRIPTION = """\
 Give runs another name or group, tags, notes or a star, or hide them. The log
@@ -52,6 +49,7 @@ examples:
 
 _OUTCOMES: dict[Outcome, str] = {
     "annotated": "annotated",
+    "unchanged": "unchanged",
     "refused": "not annotated",
     "failed": "not read or written",
 }
@@ -78,6 +76,7 @@ def configure(parser: Parser) -> None:
     hiding.add_argument("--hide", dest="hidden", action="store_true", default=None, help="leave the run out of lists")
     hiding.add_argument("--unhide", dest="hidden", action="store_false", help="list the run again")
     parser.add_argument("--by", metavar="NAME", help="who says it; default: the name of the user")
+    parser.add_argument("--json", action="store_true", help="print an object")
 
 
 def run(options: Namespace) -> int:
@@ -85,20 +84,14 @@ def run(options: Namespace) -> int:
     if not options.runs:
         raise UsageError("no run given; name a run directory, a log, or a directory of runs")
     said = _said(options)
-    terminal = Terminal(color="never")
-    change = partial(_annotated if said else _told, said=said, terminal=terminal)
+    changes = StreamChanges("annotate", "json" if options.json else "text")
+    change = partial(_annotated if said else _told, said=said, changes=changes)
     found = list(_runs(options.runs))
-    outcomes: list[Outcome] = [
-        refused("annotate", path, "an address is only read; annotate the run where it was written, or a copy")
-        for path in options.runs
-        if is_address(path)
-    ]
-    outcomes += [outcome_of(each, change, command="annotate", missing=messages.NO_STREAM) for each in found]
-    if said and len(outcomes) > 1:
-        terminal.line(f"{counted(len(outcomes), 'run')}: {tally(outcomes, _OUTCOMES)}")
-    if "failed" in outcomes:
-        return exit_codes.USAGE
-    return exit_codes.FINDINGS if "refused" in outcomes else exit_codes.OK
+    for path in filter(is_address, options.runs):
+        changes.refused(path, "an address is only read; annotate the run where it was written, or a copy")
+    for each in found:
+        changes.take(each, change)
+    return changes.finish("run", _OUTCOMES, least=2 if said else sys.maxsize)
 
 
 def _said(options: Namespace) -> dict[str, Any]:
@@ -136,21 +129,21 @@ def _runs(paths: list[str]) -> Iterator[Found]:
     yield from one_of_each_run(streams)
 
 
-def _annotated(stream: Stream, *, said: dict[str, Any], terminal: Terminal) -> Outcome:
+def _annotated(stream: Stream, *, said: dict[str, Any], changes: StreamChanges) -> None:
     from toyspec.writing.annotating import annotate
 
     now = annotate(stream.path, **said)
-    terminal.line(f"{shown(_run_of(stream.path))}: {_facts(now)}")
-    return "annotated"
+    changes.line(f"{shown(_run_of(stream.path))}: {_facts(now)}")
+    changes.done(_run_of(stream.path), "annotated", annotations=_object(now))
 
 
-def _told(stream: Stream, *, said: dict[str, Any], terminal: Terminal) -> Outcome:  # noqa: ARG001 - as _annotated
+def _told(stream: Stream, *, said: dict[str, Any], changes: StreamChanges) -> None:  # noqa: ARG001 - as _annotated
     """Print what annotations say of a run."""
     from toyspec.reading.annotations import read_annotations
 
     now = read_annotations(stream.path)
-    terminal.line(f"{shown(_run_of(stream.path))}: {_facts(now) if now.count else 'no annotations'}")
-    return "annotated"
+    changes.line(f"{shown(_run_of(stream.path))}: {_facts(now) if now.count else 'no annotations'}")
+    changes.done(_run_of(stream.path), "unchanged", annotations=_object(now))
 
 
 def _run_of(path: str) -> str:
@@ -158,6 +151,20 @@ def _run_of(path: str) -> str:
 
     directory, name = os.path.split(path)
     return (directory or ".") if name in STREAM_NAMES else path
+
+
+def _object(said: Annotations) -> dict[str, Any]:
+    """Return what annotations say, by the names of their file."""
+    return {
+        "name": said.name,
+        "group": said.group,
+        "tags": {"add": list(said.added), "remove": list(said.removed)},
+        "notes": said.notes,
+        "starred": said.starred,
+        "hidden": said.hidden,
+        "lines": said.count,
+        "unreadable": said.unreadable,
+    }
 
 
 def _facts(said: Annotations) -> str:

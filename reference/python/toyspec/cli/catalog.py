@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import shown
+from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.errors import CatalogError
@@ -65,6 +66,7 @@ def configure(parser: Parser) -> None:
         "--out", metavar="DIR", type=local_path, help=f"with build: where the catalog is; default: {_DEFAULT}"
     )
     parser.add_argument("--values", action="store_true", help="with build: also a table of every value of every metric")
+    parser.add_argument("--json", action="store_true", help="print an object")
     add_workers(parser, default=0)
     add_dialect(parser)
 
@@ -82,7 +84,7 @@ def run(options: Namespace) -> int:
         sys.stderr.write(f"toyspec catalog: {shown(each.path)}: {printable(each.message)}\n")
     if len(report.errors) > _MOST_SHOWN:
         sys.stderr.write(f"toyspec catalog: {len(report.errors) - _MOST_SHOWN} more; catalog.json has up to 1,000\n")
-    sys.stdout.write(f"{_words(report)}\n")
+    sys.stdout.write(f"{inert_json(_object(report)) if options.json else _words(report)}\n")
     return exit_codes.FINDINGS if report.errors else exit_codes.OK
 
 
@@ -108,6 +110,11 @@ def _done(options: Namespace, progress: Progress) -> CatalogReport:
     if len(options.places) > 1:
         raise UsageError(f"update takes one catalog, not {len(options.places)}")
     return update_catalog((options.places or [_DEFAULT])[0], workers=workers, dialect=choice, on_progress=watch)
+
+
+def _object(report: CatalogReport) -> dict[str, Any]:
+    errors = [{"path": encodable(each.path), "message": each.message} for each in report.errors]
+    return report._asdict() | {"errors": errors}
 
 
 def _words(report: CatalogReport) -> str:

@@ -52,6 +52,35 @@ COMMANDS: dict[str, str] = {
 }
 
 
+# The schema of what each command prints with --json; of guard, and of sync --watch, that of each line.
+ANSWERS: dict[str, str] = {
+    "check": "schemas/report/v1/report.json",
+    "show": "schemas/answers/v1/show.json",
+    "ls": "schemas/answers/v1/ls.json",
+    "catalog": "schemas/answers/v1/catalog.json",
+    "query": "schemas/answers/v1/query.json",
+    "ranks": "schemas/answers/v1/ranks.json",
+    "digest": "schemas/answers/v1/digest.json",
+    "compare": "schemas/answers/v1/compare.json",
+    "plot": "schemas/answers/v1/plot.json",
+    "doctor": "schemas/answers/v1/doctor.json",
+    "dialect": "schemas/answers/v1/dialect.json",
+    "guard": "schemas/report/v1/alert.json",
+    "import": "schemas/conversion/v1/conversion.json",
+    "export": "schemas/conversion/v1/conversion.json",
+    "sync": "schemas/answers/v1/sync.json",
+    "push": "schemas/answers/v1/sync.json",
+    "pull": "schemas/answers/v1/sync.json",
+    "repair": "schemas/answers/v1/changes.json",
+    "seal": "schemas/answers/v1/changes.json",
+    "evidence": "schemas/answers/v1/evidence.json",
+    "evidence --verify": "schemas/answers/v1/verification.json",
+    "annotate": "schemas/answers/v1/changes.json",
+    "conform": "conformance/schema/report.json",
+    "explain": "schemas/answers/v1/rules.json",
+}
+
+
 class Command(Protocol):
     """The functions that the module of a command defines."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from toyspec.cli.formats.objects import inert
 from toyspec.cli.parsers import number_from
 from toyspec.cli.paths import encodable
 from toyspec.cli.terminal import without_ci_commands
@@ -62,4 +63,5 @@ def _document(report: ConversionReport) -> str:
         part.update(source=encodable(part["source"]), target=encodable(part["target"]))
     for part in value["errors"]:
         part["path"] = encodable(part["path"])
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    lines = msgspec.json.format(msgspec.json.encode(value), indent=2).decode().split("\n")
+    return "\n".join(map(inert, lines)) + "\n"

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.escaping import printable
@@ -16,7 +17,7 @@ from toyspec.reading.configuration import FILE, find_configuration
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.format.dialect_mapping import Neutral, ReadAs
 
 _DESCRIPTION = """\
 Look at a log that toyspec does not know, propose how to read it, show the
@@ -48,6 +49,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--name", metavar="NAME", help="name of the dialect; default: after the file")
     parser.add_argument("--step-key", metavar="KEY", help="key of the step; default: the most likely one")
     parser.add_argument("-n", "--dry-run", action="store_true", help="show the proposal, write nothing")
+    parser.add_argument("--json", action="store_true", help="print an object")
 
 
 def run(options: Namespace) -> int:
@@ -72,29 +74,40 @@ def run(options: Namespace) -> int:
         )
     text = toml_of(name, table)
     chosen, rows = as_read(table, head)
-    sys.stdout.write(text + "\n" + _preview(chosen, rows))
-    return exit_codes.OK if options.dry_run else _write(name, text)
+    if not options.json:
+        sys.stdout.write(text + "\n" + _preview(chosen, rows))
+    added = None if options.dry_run else _write(name, text)
+    if options.json:
+        records = [{"step": each.step, "values": each.values} for each in _first(chosen, rows)]
+        found = {"name": name, "toml": text, "added_to": added, "read": len(rows), "records": records}
+        sys.stdout.write(inert_json(found) + "\n")
+    elif added is not None:
+        sys.stdout.write(f"added to {added}; every command reads such files now\n")
+    return exit_codes.OK
 
 
-def _write(name: str, text: str) -> int:
-    """Add the table of a dialect to the settings of the project, or of this directory."""
+def _write(name: str, text: str) -> str:
+    """Add the table of a dialect to the settings of the project, or of this directory; return the path, inert."""
     configuration = find_configuration()
     known = configuration.path if configuration.path and os.path.basename(configuration.path) == FILE else FILE
     if any(each.name == name for each in configuration.dialects):
         raise UsageError(f"{shown(known)} has a dialect {name!r}; name another with --name")
     with open(known, "a", encoding="utf-8") as file:
         file.write(("\n" if os.path.exists(known) and os.path.getsize(known) else "") + text)
-    sys.stdout.write(f"added to {shown(os.path.relpath(known))}; every command reads such files now\n")
-    return exit_codes.OK
+    return shown(os.path.relpath(known))
 
 
-def _preview(read_as: ReadAs, rows: list[dict[str, Any]]) -> str:
+def _first(read_as: ReadAs, rows: list[dict[str, Any]]) -> list[Neutral]:
+    """Return the first records as they would be read."""
     from toyspec.format.dialect_mapping import Mapping
 
     mapping = Mapping(read_as)
+    return [mapping.neutral(row) for row in rows[:_SHOWN_ROWS]]
+
+
+def _preview(read_as: ReadAs, rows: list[dict[str, Any]]) -> str:
     lines = [f"read as: {len(rows)} of the first records, the first {min(len(rows), _SHOWN_ROWS)}:"]
-    for row in rows[:_SHOWN_ROWS]:
-        said = mapping.neutral(row)
+    for said in _first(read_as, rows):
         values = ", ".join(f"{printable(key)} {value}" for key, value in said.values.items())
         lines.append(f"  step {said.step}  {values or 'no metric'}")
     return "\n".join(lines) + "\n"

@@ -10,9 +10,9 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
-from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.formats.objects import inert, inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import shown
+from toyspec.cli.paths import encodable, shown
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 
@@ -36,6 +36,7 @@ examples:
   toyspec evidence runs/llama-003 -o evidence.json
   toyspec evidence runs/llama-003 -o evidence.html
   toyspec evidence runs/llama-003 --verify evidence.json
+  toyspec evidence runs/llama-003 --json | jq .not_recorded
 
 exit status: 0 if it is written, or the document holds; 1 if it does not hold;
 2 if the command is wrong, or a path cannot be read or written"""
@@ -44,13 +45,15 @@ _MOST_SHOWN = 30
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec evidence RUN -o FILE\n       toyspec evidence RUN --verify FILE"
+    parser.usage = "toyspec evidence RUN -o FILE\n       toyspec evidence RUN --verify FILE [--json]\n"
+    parser.usage += "       toyspec evidence RUN --json"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.add_argument("run", metavar="RUN", type=local_path, help="a run directory, or a stream")
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("-o", "--output", metavar="FILE", type=local_path, help="where to write JSON, or a page (.html)")
     what.add_argument("--verify", metavar="FILE", type=local_path, help="compare this document with the run")
+    parser.add_argument("--json", action="store_true", help="print the document; with --verify, what differs")
     add_profile(parser)
     add_dialect(parser)
 
@@ -59,10 +62,17 @@ def run(options: Namespace) -> int:
     """Write or verify the document and return an exit code."""
     from toyspec.answers.evidence import differences, evidence_of, evidence_page
 
+    if options.output and options.json:
+        raise UsageError("-o writes the document and --json prints it; leave out one of the two")
+    if not (options.output or options.verify or options.json):
+        raise UsageError("say what to do: -o FILE writes the document, --json prints it, --verify FILE compares it")
     file = options.output or options.verify
     try:
         document = _document(file) if options.verify else None
         now = evidence_of(options.run, leave_out=file, dialect=dialect_choice(options))
+        if file is None:
+            sys.stdout.write(_json(now))
+            return exit_codes.OK
         if document is None:
             _write(file, evidence_page(now) if file.endswith((".html", ".htm")) else _json(now))
             sys.stderr.write(f"wrote {shown(file)}; not recorded: {', '.join(now['not_recorded']) or 'nothing'}\n")
@@ -74,6 +84,9 @@ def run(options: Namespace) -> int:
         sys.stderr.write(f"toyspec evidence: {printable(str(error))}\n")
         return exit_codes.USAGE
     found = differences(document, now)
+    if options.json:
+        sys.stdout.write(inert_json({"file": encodable(file), "holds": not found, "differences": found}) + "\n")
+        return exit_codes.FINDINGS if found else exit_codes.OK
     for pointer in found[:_MOST_SHOWN]:
         print(f"{shown(file)}: {printable(pointer)} differs from the run")
     if len(found) > _MOST_SHOWN:

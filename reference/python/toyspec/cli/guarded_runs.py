@@ -6,8 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import alert_line
 from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal
@@ -150,7 +149,7 @@ class GuardedRuns:
         sys.stderr.flush()
         self._terminal.line(f"toyspec guard: {shown(run.name)}: {alert_line(alert, self._terminal)}")
         if self._writes_json:
-            sys.stdout.write(msgspec.json.encode(message_of(alert, run=run.name, path=path)).decode() + "\n")
+            sys.stdout.write(inert_json(message_of(alert, run=run.name, path=path)) + "\n")
             sys.stdout.flush()
         if path not in self._dispatchers:
             self._dispatchers[path] = AlertDispatcher(self._actions, run=run.name, path=path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.formats.objects import dialect_object, facts_object
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
@@ -45,7 +45,6 @@ ORDERS: dict[str, Callable[[RunSummary], Any]] = {
 """What to sort by, beside columns; runs without a value come last."""
 
 _MOST_NAMED = 5
-_LABELS = ("name", "group", "notes")
 _HIDDEN, _NOT_HIDDEN = expression("hidden = true"), expression("hidden = false")
 _DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
@@ -343,41 +342,21 @@ def _read(run: RunSummary) -> Literal["ends", "whole"]:
 
 
 def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
-    from toyspec.cli.formats.inert_json import inert_json
+    from toyspec.cli.formats.objects import inert_json
 
     sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
-
-
-def _flags(run: RunSummary) -> dict[str, bool]:
-    return {"starred": run.facts.starred, "hidden": run.facts.hidden}
 
 
 def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
     run = fields.run
     more: dict[str, Any] = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
     return more | {
-        "path": encodable(run.path),
-        "run_id": run.start.get("run_id"),
-        **{name: encodable(run.facts[name]) for name in _LABELS if run.facts[name] not in (None, run.name)},
-        **({"tags": run.facts.tags} if run.facts.tags else {}),
-        **({"annotated": True, **_flags(run)} if run.annotations.count else {}),
-        "profile": run.profile,
+        **facts_object(run.facts),
+        "stream": encodable(run.path),
+        "annotated": run.annotations.count > 0,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
-        "state": run.state,
-        "ended": run.ended,
-        "sealed": run.sealed,
         "read": _read(run),
-        "records": run.extent.records,
-        "bytes": run.extent.size,
         **({} if run.as_of is None else {"as_of": run.as_of}),
-        "reason": run.reason,
-        "first_step": run.first_step,
-        "last_step": run.last_step,
-        "final_loss": run.final_loss,
-        "progress": run.facts.progress,
-        "remaining": run.facts.remaining,
-        "seconds": run.seconds,
-        "started_at": run.started_at,
         "model": run.start.get("model"),
         "config": run.settled_start.get("config"),
     }

@@ -6,13 +6,14 @@ import os
 import sys
 from argparse import ArgumentTypeError
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
-from toyspec.cli.paths import shown
+from toyspec.cli.paths import encodable, shown
 from toyspec.cli.run_arguments import run_filter
 from toyspec.errors import ExpressionError, StreamError
 from toyspec.escaping import printable, shortened
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.summary import RunSummary
     from toyspec.view.curve_frames import Axis
-    from toyspec.view.drawn_curves import DrawnCurve
-    from toyspec.view.live_curves import LiveCurves
+    from toyspec.view.drawn_curves import DrawnCurve, Stretch
     from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
+    from toyspec.view.scanned_runs import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40
@@ -46,7 +47,7 @@ class _PlottedRun(NamedTuple):
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec plot [OPTION…] RUN… -o FILE"
+    parser.usage = "toyspec plot [OPTION…] RUN… -o FILE\n       toyspec plot [OPTION…] RUN… --json"
     parser.description = (
         "Draw curves of runs as SVG, PNG or PDF, for a paper or a pull request: a panel\n"
         "for each metric, a curve for each run. Where a point stands for many, a band\n"
@@ -58,19 +59,23 @@ def configure(parser: Parser) -> None:
         "Runs that `toyspec annotate` hides are left out, unless --hidden or a filter\n"
         "asks for them. What is not drawn is reported.\n"
         "\n"
-        "Needs matplotlib: python -m pip install 'toyspec[plot]'."
+        "Needs matplotlib: python -m pip install 'toyspec[plot]'. --json prints the\n"
+        "points that would be drawn, and needs nothing."
     )
     parser.epilog = (
         "examples:\n"
         "  toyspec plot runs/llama-001 -o loss.svg\n"
         "  toyspec plot runs/ --metric loss --metric val/acc --log -o sweep.png\n"
         "  toyspec plot runs/ --where 'lr < .1' --mean-by group --smooth .9 -o mean.svg\n"
-        "  toyspec plot runs/a runs/b --name small --name large --x time -o curves.pdf"
+        "  toyspec plot runs/a runs/b --name small --name large --x time -o curves.pdf\n"
+        "  toyspec plot runs/llama-001 --json | jq '.panels[0].curves[0].latest.last'"
     )
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=public, help="runs, streams, or directories with runs, also s3://…"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="write to FILE: .svg, .png or .pdf")
+    forms = parser.add_mutually_exclusive_group(required=True)
+    forms.add_argument("-o", "--output", metavar="FILE", help="write to FILE: .svg, .png or .pdf")
+    forms.add_argument("--json", action="store_true", help="print an object with the points that are drawn")
     _add_choice(parser)
     _add_looks(parser)
     add_dialect(parser)
@@ -123,11 +128,11 @@ def _add_looks(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Draw the runs and return an exit code."""
-    from toyspec.view.pictures import picture
-
-    form = os.path.splitext(options.output)[1].removeprefix(".").lower()
-    if form not in _FORMATS:
+    form = "" if options.json else os.path.splitext(options.output)[1].removeprefix(".").lower()
+    if not options.json and form not in _FORMATS:
         raise UsageError(f"{options.output}: the name must end in {', '.join(f'.{each}' for each in _FORMATS)}")
+    if options.json and (asked := [name for name, is_asked in _looks(options).items() if is_asked]):
+        raise UsageError(f"--json has the values, and {asked[0]} is about a picture; leave out one of the two")
     layout = _layout(options)
     notes: list[str] = []
     try:
@@ -137,22 +142,68 @@ def run(options: Namespace) -> int:
         _require(metrics, runs)
         panels = [_panel(metric, runs, options.x, choice, notes) for metric in metrics]
         names = _names([each.summary for each in runs], [] if options.mean_by else options.name)
+        members = [[at] for at in range(len(runs))]
         if options.mean_by:
-            panels, names = _means(panels, runs, options)
+            panels, names, members = _means(panels, runs, options)
         for panel in panels:
             _require_points(panel, layout, notes)
-        data = picture(panels, names, layout, cast("PictureFormat", form))
+        data = b"" if options.json else _picture(panels, cut_apart(names, _NAME_COLUMNS), layout, form)
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     except (StreamError, ImportError) as error:
         sys.stderr.write(f"toyspec plot: {printable(str(error))}\n")
         return exit_codes.USAGE
-    with open(options.output, "wb") as file:
-        file.write(data)
     for note in dict.fromkeys(notes):
         sys.stderr.write(f"toyspec plot: {note}\n")
+    if options.json:
+        paths = [[encodable(runs[at].summary.facts.path) for at in each] for each in members]
+        found = [_panel_object(each, names, paths) for each in panels]
+        sys.stdout.write(inert_json({"panels": found, "notes": list(dict.fromkeys(notes))}) + "\n")
+        return exit_codes.OK
+    with open(options.output, "wb") as file:
+        file.write(data)
     sys.stderr.write(f"wrote {shown(options.output)}\n")
     return exit_codes.OK
+
+
+def _picture(panels: Sequence[PicturePanel], names: Sequence[str], layout: Layout, form: str) -> bytes:
+    from toyspec.view.pictures import picture
+
+    return picture(panels, names, layout, cast("PictureFormat", form))
+
+
+def _panel_object(panel: PicturePanel, names: Sequence[str], paths: Sequence[list[str]]) -> dict[str, Any]:
+    """Return *panel* with its points; *names* and *paths* are those of all curves, also of those that it lacks."""
+    curves = [
+        {
+            "name": name,
+            "paths": members,
+            "latest": None if curve.latest is None else _points(curve.latest),
+            "abandoned": list(map(_points, curve.abandoned)),
+            "gaps": curve.gaps,
+            "resumes": curve.resumes,
+        }
+        for name, members, curve in zip(names, paths, panel.curves, strict=True)
+        if curve is not None
+    ]
+    return {"metric": panel.metric, "axis": panel.axis, "curves": curves}
+
+
+def _points(curve: Stretch) -> dict[str, Any]:
+    """Return the points of *curve*, column by column; null is a bucket without a finite value."""
+    columns = {"place": curve.place, "low": curve.low, "high": curve.high, "last": curve.last, "mean": curve.mean}
+    finite = {name: [value if isfinite(value) else None for value in column] for name, column in columns.items()}
+    counts = {"not_finite": [int(count) for count in curve.not_finite], "points_per_bucket": curve.level}
+    return {**finite, **counts}
+
+
+def _looks(options: Namespace) -> dict[str, bool]:
+    """Return whether each option that changes a picture alone is given."""
+    given = {"--smooth": options.smooth, "--log": options.log, "--log-x": options.log_x, "--title": options.title}
+    limits = {"--y-min": options.y_min, "--y-max": options.y_max, "--size": options.size}
+    return {name: bool(value) for name, value in given.items()} | {
+        name: value is not None for name, value in limits.items()
+    }
 
 
 def _layout(options: Namespace) -> Layout:
@@ -272,8 +323,8 @@ def _lacks_places(run: _PlottedRun, metric: str, axis: str, curve: DrawnCurve) -
 
 def _means(
     panels: Sequence[PicturePanel], runs: Sequence[_PlottedRun], options: Namespace
-) -> tuple[list[PicturePanel], list[str]]:
-    """Return *panels* with one curve for each value of the column, and what to call these; raise UsageError."""
+) -> tuple[list[PicturePanel], list[str], list[list[int]]]:
+    """Return *panels* with one curve for each value of the column, their names and their runs; raise UsageError."""
     from toyspec.runs.columns import Fields
     from toyspec.view.plotted_curves import mean_curve
 
@@ -288,7 +339,7 @@ def _means(
         parts = [[panel.curves[at] for at in members] for members in groups.values()]
         means = [mean_curve([each for each in part if each is not None], _BUCKETS) for part in parts]
         found.append(panel._replace(curves=[each if each.latest is not None else None for each in means]))
-    return found, _named(names, options.name)
+    return found, _named(names, options.name), list(groups.values())
 
 
 def _require_points(panel: PicturePanel, layout: Layout, notes: list[str]) -> None:
@@ -337,7 +388,7 @@ def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
 def _named(names: Sequence[str], given: Sequence[str]) -> list[str]:
     if given and len(given) != len(names):
         raise UsageError(f"--name was given {len(given)} times for {len(names)} curves; give it once for each")
-    return cut_apart([shown(name) for name in given or names], _NAME_COLUMNS)
+    return [shown(name) for name in given or names]
 
 
 def _finite(text: str) -> float:

@@ -10,10 +10,8 @@ from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
-from toyspec.cli.stream_changes import outcome_of, tally
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.stream_changes import StreamChanges
 from toyspec.escaping import printable_bytes, shortened
-from toyspec.generated import messages
 from toyspec.runs.discovery import find_streams
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 
     from toyspec.runs.walking import Stream
 
-Change = Literal["sound", "repaired", "torn"]
-Outcome = Change | Literal["refused", "failed"]
+Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
+Asks = Literal["plan", "ask", "cut"]
 
 _DESCRIPTION = """\
 Move the fragment that a killed writer left after the last committed line of
@@ -64,6 +62,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
     parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", help="print an object; needs --yes or --dry-run")
 
 
 def run(options: Namespace) -> int:
@@ -74,33 +73,31 @@ def run(options: Namespace) -> int:
         raise UsageError("standard input cannot be repaired; name a file or a directory")
     if not options.dry_run and not options.yes and not sys.stdin.isatty():
         raise UsageError("cannot ask: standard input is not a terminal; add --yes or --dry-run")
-    terminal = Terminal(color="never")
-    asks: Literal["plan", "ask", "cut"] = "plan" if options.dry_run else "cut" if options.yes else "ask"
-    repaired = partial(_repaired, asks=asks, terminal=terminal)
-    outcomes: list[Outcome] = [
-        outcome_of(found, repaired, command="repair", missing=messages.NO_STREAM)
-        for path in options.paths
-        for found in find_streams(path)
-    ]
-    terminal.line(f"{counted(len(outcomes), 'stream')}: {tally(outcomes, _OUTCOMES)}")
-    if "failed" in outcomes:
-        return exit_codes.USAGE
-    left = "refused" in outcomes or ("torn" in outcomes and not options.dry_run)
-    return exit_codes.FINDINGS if left else exit_codes.OK
+    if options.json and not (options.dry_run or options.yes):
+        raise UsageError("--json asks nothing; add --yes or --dry-run")
+    changes = StreamChanges("repair", "json" if options.json else "text")
+    asks: Asks = "plan" if options.dry_run else "cut" if options.yes else "ask"
+    repaired = partial(_repaired, asks=asks, changes=changes)
+    for path in options.paths:
+        for found in find_streams(path):
+            changes.take(found, repaired)
+    code = changes.finish("stream", _OUTCOMES, least=0)
+    return exit_codes.FINDINGS if not code and changes.count("torn") and not options.dry_run else code
 
 
-def _repaired(stream: Stream, *, asks: Literal["plan", "ask", "cut"], terminal: Terminal) -> Change:
+def _repaired(stream: Stream, *, asks: Asks, changes: StreamChanges) -> None:
     """Repair one stream, or only plan it, and print what was done."""
     plan = repair_stream(stream.path, dry_run=True)
-    if plan.change == "none":
-        return "sound"
-    terminal.line(f"{shown(stream.path)}: {counted(plan.fragment_bytes, 'byte')} after {_records(plan)}: {_head(plan)}")
-    if asks == "plan" or (asks == "ask" and not _agreed()):
-        return "torn"
-    done = repair_stream(stream.path)
-    if done.torn_path is not None:
-        terminal.line(f"    moved to {shown(done.torn_path)}")
-    return "repaired"
+    outcome: Outcome = "sound" if plan.change == "none" else "torn"
+    torn_path = None
+    if outcome == "torn":
+        fragment = counted(plan.fragment_bytes, "byte")
+        changes.line(f"{shown(stream.path)}: {fragment} after {_records(plan)}: {_head(plan)}")
+        if asks == "cut" or (asks == "ask" and _agreed()):
+            outcome, torn_path = "repaired", repair_stream(stream.path).torn_path
+    if torn_path is not None:
+        changes.line(f"    moved to {shown(torn_path)}")
+    changes.done(stream.path, outcome, records=plan.records, fragment_bytes=plan.fragment_bytes, torn_path=torn_path)
 
 
 def _records(plan: Repair) -> str:

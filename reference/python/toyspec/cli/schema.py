@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.commands import ANSWERS
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
@@ -17,13 +20,15 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
+_URN = re.compile(r'"\$ref": "([^"#]+)#?[^"]*"')
 # Documents of schemas/ that do not describe a kind of a profile.
 _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", "definitions.json")}
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec schema [KIND | --bundled PROFILE | types | page] [--profile DIR]"
+    parser.usage = "toyspec schema [KIND | --bundled PROFILE | --answer COMMAND]\n"
+    parser.usage += "       toyspec schema [KIND | types | page] --profile DIR"
     parser.description = (
         "Print the JSON Schema (2020-12) of a kind, byte for byte: every reference is a\n"
         "URN. Without KIND, list all kinds.\n\n"
@@ -33,6 +38,7 @@ def configure(parser: Parser) -> None:
     )
     parser.epilog = (
         "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json\n"
+        "  toyspec schema --answer ls > ls.json\n"
         "  toyspec schema types --profile evals/ --language typescript > evals.ts"
     )
     parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
@@ -41,6 +47,12 @@ def configure(parser: Parser) -> None:
         metavar="PROFILE",
         choices=PROFILES,
         help="print toy/v1, metrics/v1 or kaun/v1 as one document without outside references",
+    )
+    parser.add_argument(
+        "--answer",
+        metavar="COMMAND",
+        choices=ANSWERS,
+        help="print the schema of what COMMAND --json prints, with those that it refers to in $defs",
     )
     parser.add_argument(
         "--profile", metavar="DIR", help="a profile of your own: a directory with schemas and stream.json"
@@ -55,6 +67,11 @@ def run(options: Namespace) -> int:
     if options.profile is not None:
         _print_own(options)
         return exit_codes.OK
+    if options.answer and (options.bundled or options.kind):
+        raise UsageError("--answer prints one schema; leave out the others")
+    if options.answer:
+        sys.stdout.write(json.dumps(answer_schema(options.answer), indent=2) + "\n")
+        return exit_codes.OK
     if options.bundled and options.kind:
         raise UsageError(f"--bundled prints a whole profile; leave out {options.kind!r}")
     if options.bundled:
@@ -64,6 +81,21 @@ def run(options: Namespace) -> int:
     else:
         _list(Terminal())
     return exit_codes.OK
+
+
+def answer_schema(command: str) -> dict[str, Any]:
+    """Return the schema of what *command* prints with --json, which needs no other document."""
+    area, *parts = ANSWERS[command].split("/")
+    schema: dict[str, Any] = json.loads(read_resource("schemas" if area == "schemas" else "conformance", *parts))
+    named = sorted(set(_URN.findall(json.dumps(schema))) - {schema["$id"]})
+    others = {urn: json.loads(read_resource("schemas", *_file_of(urn))) for urn in named}
+    return schema | ({"$defs": {**schema.get("$defs", {}), **others}} if others else {})
+
+
+def _file_of(urn: str) -> tuple[str, ...]:
+    """Return the path of the schema *urn* in schemas/: ``urn:toyspec:answers:v1:facts``, ``urn:toyspec:report:v1``."""
+    family, version, *names = urn.removeprefix("urn:toyspec:").split(":")
+    return (family, version, f"{names[0] if names else family}.json")
 
 
 def _print_own(options: Namespace) -> None:

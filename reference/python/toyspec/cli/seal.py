@@ -6,16 +6,13 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.cli import exit_codes
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.stream_changes import failed, outcome_of, refused, tally
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.stream_changes import StreamChanges
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.generated import messages
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import NoStream
 
@@ -66,6 +63,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"
     )
+    parser.add_argument("--json", action="store_true", help="print an object")
 
 
 def run(options: Namespace) -> int:
@@ -74,17 +72,11 @@ def run(options: Namespace) -> int:
         raise UsageError("no run given; name a run directory, a stream, or a directory of runs")
     if "-" in options.paths:
         raise UsageError("standard input cannot be sealed; name a run directory")
-    terminal = Terminal(color="never")
-    existing: Existing = "keep" if options.again else "refuse"
-    sealed = partial(_sealed, existing=existing, terminal=terminal)
-    outcomes: list[Outcome] = [
-        outcome_of(found, sealed, command="seal", missing=messages.NO_STREAM) for found in _runs(options.paths)
-    ]
-    if len(outcomes) > 1:
-        terminal.line(f"{counted(len(outcomes), 'run')}: {tally(outcomes, _OUTCOMES)}")
-    if "failed" in outcomes:
-        return exit_codes.USAGE
-    return exit_codes.FINDINGS if "refused" in outcomes else exit_codes.OK
+    changes = StreamChanges("seal", "json" if options.json else "text")
+    sealed = partial(_sealed, existing="keep" if options.again else "refuse", changes=changes)
+    for found in _runs(options.paths):
+        changes.take(found, sealed)
+    return changes.finish("run", _OUTCOMES, least=2)
 
 
 def _runs(paths: list[str]) -> Iterator[Found]:
@@ -98,41 +90,43 @@ def _runs(paths: list[str]) -> Iterator[Found]:
                 seen.add(directory)
 
 
-def _sealed(stream: Stream, *, existing: Existing, terminal: Terminal) -> Outcome:
+def _sealed(stream: Stream, *, existing: Existing, changes: StreamChanges) -> None:
     """Seal one run, and print what was done."""
     # Imported here: the help needs none of it.
     from toyspec.writing.sealing import seal
 
     directory = os.path.dirname(stream.path) or "."
     if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
-        return _earlier(stream.path, directory, terminal)
+        return _earlier(stream.path, directory, changes)
     progress = Progress("sealing")
     try:
         done = seal(stream.path, existing=existing, on_progress=progress.update)
     finally:
         progress.erase()
-    terminal.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
+    changes.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
     if done.earlier_path is not None:
-        terminal.line(f"    the earlier seal is now {shown(done.earlier_path)}")
-    return "sealed"
+        changes.line(f"    the earlier seal is now {shown(done.earlier_path)}")
+    return changes.done(
+        stream.path, "sealed", seal=done.path, files=done.files, bytes=done.bytes, earlier_path=done.earlier_path
+    )
 
 
-def _earlier(path: str, directory: str, terminal: Terminal) -> Outcome:
-    """Return whether the seal that is there is intact and covers every file; print what it does not."""
+def _earlier(path: str, directory: str, changes: StreamChanges) -> None:
+    """Report whether the seal that is there is intact and covers every file, or what it does not."""
     from toyspec.checker import check
     from toyspec.checker.seals import unsealed_files
     from toyspec.generated import rules
 
     report = check(path, select=[rules.SEAL_BROKEN])
     if report.errors:
-        return failed("seal", path, report.errors[0].message)
+        return changes.failed(path, report.errors[0].message)
     seal_path = os.path.join(directory, SEAL_FILE)
     if not report.files[0].valid:
         fact = "the run changed since it was sealed: `toyspec check` lists how; --again seals it as it is"
-        return refused("seal", seal_path, fact)
+        return changes.refused(seal_path, fact)
     left = unsealed_files(directory)
     if left:
         fact = f"the seal lacks {counted(len(left), 'file')}, for example {left[0]}; --again adds what is new"
-        return refused("seal", seal_path, fact)
-    terminal.line(f"{shown(seal_path)}: sealed before, unchanged")
-    return "intact"
+        return changes.refused(seal_path, fact)
+    changes.line(f"{shown(seal_path)}: sealed before, unchanged")
+    return changes.done(path, "intact", seal=seal_path)

@@ -12,8 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import dialect_object
+from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
@@ -24,13 +23,12 @@ from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
-from toyspec.generated.runs import COLUMNS
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import logs_in
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.walking import STANDARD_INPUT
 
@@ -51,8 +49,6 @@ _MAX_COLUMNS = 120
 _NAME_CHARS = 40
 # The longest title that is not the name of a metric.
 _TITLE_COLUMNS = len("experiment")
-# Columns of a run, unchanged; its path is that of the stream.
-_FACTS = tuple(name for name in COLUMNS if name not in ("path", "profile"))
 _MAX_LISTED = 12
 
 
@@ -180,10 +176,13 @@ def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
 def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:
     """Return all that is known of the run as a JSON object; the name of standard input is ``-``."""
     counts = _finding_counts(run, choice)
+    facts = facts_object(run.facts) | {"stream": encodable(run.path)}
+    if path == STANDARD_INPUT:
+        # The copy that was read has a name of its own.
+        named = facts["name"] if facts["name"] != facts["run"] else "-"
+        facts |= {"run": "-", "path": "-", "name": named, "stream": "-"}
     return {
-        "path": "-" if path == STANDARD_INPUT else encodable(run.path),
-        **{name: run.facts[name] for name in _FACTS},
-        "profile": run.profile,
+        **facts,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
         "left_out": {"metrics": run.metrics_left_out, **run.left_out},
         "start": run.start,
@@ -223,7 +222,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
-    if run.profile == "toy/v1" and has_things(run.kinds) and not is_address(run.path):
+    if run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds):
         yield from named_things(run.path)
     # An end without members of its own says no more than the state.
     end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))

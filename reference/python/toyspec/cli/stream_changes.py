@@ -1,60 +1,97 @@
-"""What the commands that change streams, ``repair`` and ``seal``, have in common: one outcome for each stream."""
+"""What the commands that change the files of runs, ``repair``, ``seal`` and ``annotate``, have in common."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from toyspec.cli.paths import fact_of, shown
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli import exit_codes
+from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.formats.tally import counted
+from toyspec.cli.paths import encodable, fact_of, shown
+from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
+from toyspec.generated import messages
 from toyspec.runs.walking import NoStream, NotALog
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from toyspec.runs.walking import Found, Stream
 
-Done = TypeVar("Done", bound=str)
+Form = Literal["text", "json"]
+Outcome = TypeVar("Outcome", bound=str)
 
 
-def outcome_of(
-    found: Found, change: Callable[[Stream], Done], *, command: str, missing: str
-) -> Done | Literal["refused", "failed"]:
-    """Return what *change* returns, or how it failed, which is printed; *missing* is for a path without a stream."""
-    if isinstance(found, PathError):
-        return failed(command, found.path, found.message)
-    if isinstance(found, NoStream | NotALog):
-        return failed(command, found.path, missing)
-    try:
-        return change(found)
-    except StreamRefusedError as error:
-        return refused(command, found.path, cause_of(error))
-    except StreamError as error:
-        return failed(command, found.path, fact_of(error))
-    except OSError as error:
-        return failed(command, os.fsdecode(error.filename) if error.filename else found.path, cause_of(error))
+class StreamChanges:
+    """What became of each stream: lines as it happens, or one object at the end."""
 
+    def __init__(self, command: str, form: Form) -> None:
+        """Report what *command* does."""
+        self._command = command
+        self._form = form
+        self._terminal = Terminal(color="never")
+        self._found: list[dict[str, Any]] = []
 
-def failed(command: str, path: str, fact: str) -> Literal["failed"]:
-    """Print why *command* did not change *path*, and return ``failed``."""
-    sys.stdout.flush()
-    sys.stderr.write(f"toyspec {command}: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
-    return "failed"
+    def line(self, text: str) -> None:
+        """Print *text*, unless an object is printed at the end."""
+        if self._form == "text":
+            self._terminal.line(text)
 
+    def done(self, path: str, outcome: str, **facts: Any) -> None:
+        """Take in that *path* had the *outcome*, with what is known about it."""
+        known = {name: encodable(value) if isinstance(value, str) else value for name, value in facts.items()}
+        self._found.append({"path": encodable(path), "outcome": outcome, **known, "message": None})
 
-def refused(command: str, path: str, fact: str) -> Literal["refused"]:
-    """Print why *path* must not be changed, and return ``refused``."""
-    failed(command, path, fact)
-    return "refused"
+    def failed(self, path: str, fact: str) -> None:
+        """Report why *path* could not be read or written."""
+        self._report(path, "failed", fact)
 
+    def refused(self, path: str, fact: str) -> None:
+        """Report why *path* must not be changed."""
+        self._report(path, "refused", fact)
 
-def tally(outcomes: Sequence[Done], titles: Mapping[Done, str]) -> str:
-    """Return the number of each outcome, in the order of *titles*; only the title if there is one outcome."""
-    if len(outcomes) == 1:
-        return titles[outcomes[0]]
-    return ", ".join(f"{outcomes.count(outcome)} {title}" for outcome, title in titles.items() if outcome in outcomes)
+    def _report(self, path: str, outcome: str, fact: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(f"toyspec {self._command}: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
+        self._found.append({"path": encodable(path), "outcome": outcome, "message": fact})
+
+    def take(self, found: Found, change: Callable[[Stream], None]) -> None:
+        """Let *change* work on the stream that was *found*, and report why where it cannot."""
+        if isinstance(found, PathError):
+            return self.failed(found.path, found.message)
+        if isinstance(found, NoStream | NotALog):
+            return self.failed(found.path, messages.NO_STREAM)
+        try:
+            change(found)
+        except StreamRefusedError as error:
+            self.refused(found.path, cause_of(error))
+        except StreamError as error:
+            self.failed(found.path, fact_of(error))
+        except OSError as error:
+            self.failed(os.fsdecode(error.filename) if error.filename else found.path, cause_of(error))
+        return None
+
+    def count(self, outcome: str) -> int:
+        """Return the number of streams with this *outcome*."""
+        return sum(each["outcome"] == outcome for each in self._found)
+
+    def finish(self, noun: str, titles: Mapping[Outcome, str], *, least: int) -> int:
+        """Print the object, or the tally where there are *least* streams or more; return an exit code."""
+        if self._form == "json":
+            sys.stdout.write(inert_json({"command": self._command, "streams": self._found}) + "\n")
+        elif len(self._found) >= least:
+            self._terminal.line(f"{counted(len(self._found), noun)}: {self._tally(titles)}")
+        if self.count("failed"):
+            return exit_codes.USAGE
+        return exit_codes.FINDINGS if self.count("refused") else exit_codes.OK
+
+    def _tally(self, titles: Mapping[Outcome, str]) -> str:
+        counts = {title: self.count(outcome) for outcome, title in titles.items()}
+        if len(self._found) == 1:
+            return next(title for title, count in counts.items() if count)
+        return ", ".join(f"{count} {title}" for title, count in counts.items() if count)

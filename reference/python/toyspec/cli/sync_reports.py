@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
 from toyspec.cli import exit_codes
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import size
 from toyspec.cli.terminal import Terminal, without_ci_commands
@@ -72,7 +71,7 @@ class SyncShower:
                 self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
             self._show(run)
         if self._options.json and (not self._is_watching or any(run.files or run.facts for run in report.runs)):
-            self._terminal.line(msgspec.json.encode(report).decode())
+            self._terminal.line(inert_json(report))
         sys.stdout.flush()
 
     def _show(self, run: RunResult) -> None:

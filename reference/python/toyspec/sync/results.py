@@ -14,7 +14,7 @@ LEFT: frozenset[Outcome] = frozenset(["ahead", "conflict", "failed"])
 """The outcomes after which something is left to do for a person."""
 
 
-class RunResult(msgspec.Struct, kw_only=True, omit_defaults=True):
+class RunResult(msgspec.Struct, kw_only=True):
     """What became of one run."""
 
     run: str

@@ -13,10 +13,10 @@ from textual.containers import Grid
 from textual.widgets import Input, Static
 
 from toyspec.cli.columns import cut, cut_apart
+from toyspec.cli.exit_codes import INTERRUPTED, TERMINATED
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
-from toyspec.cli.screen.run_list import RunList
-from toyspec.cli.screen.run_order import SORTS, listed, metrics_of, shows_hidden
+from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of, shows_hidden
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 View = Literal["runs", "charts", "compare"]
 
-INTERRUPTED = 130
-TERMINATED = 143
 _AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 _MOST_CURVES = 20
 _MOST_COMPARED = 24
