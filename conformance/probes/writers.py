@@ -217,7 +217,7 @@ def _lost(case: Case, given: list[Any], stream: bytes) -> list[str]:
     tag = _TAGS.get(case.profile or "", "")
     asked, written = (Counter(record.get(tag) for record in records) for records in (given, report["records"]))
     return [
-        f"answered written, and wrote {written[kind]} of {count} records" + (f" of kind {ascii(kind)}" if tag else "")
+        f"answered written, and wrote {written[kind]} of {count} records" + (f" of kind {kind!a}" if tag else "")
         for kind, count in asked.items()
         if written[kind] < count
     ]

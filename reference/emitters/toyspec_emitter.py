@@ -397,7 +397,7 @@ def _locked(path: str, flags: int) -> int:
 
 
 def _lock(file: int, *, gives_up: bool = False) -> None:
-    """Take both kinds of locks, as far as they are available, or give them up; raise RefusedError where one is taken."""
+    """Take both kinds of locks that are available, or give them up; raise RefusedError where one is taken."""
     if os.name != "posix":
         return
     record = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
