@@ -486,7 +486,7 @@ def names_listed(*words: str) -> list[str]:
     return sorted(run["run"] for run in json.loads(result.stdout))
 
 
-def test_catalog_without_incidents_says_so(built: Catalog) -> None:
+def test_catalog_without_incidents_is_an_error(built: Catalog) -> None:
     """A filter by what it does not have is an error that says what to do."""
     with pytest.raises(ExpressionError, match="'alerts': the catalog has none; build it with --health"):
         built.runs().filter("alerts > 0")

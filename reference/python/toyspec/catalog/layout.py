@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     has_values: bool = False
     """Whether there is a table of every value of every metric."""
     health: list[dict[str, Any]] | None = None
-    """The health rules whose incidents the runs have, in full; None if nobody asked for them."""
+    """The health rules whose incidents the runs have, in full; None if they were not asked for."""
     generation: int = 1
     """Number of times that the catalog was written."""
     count: int = 0

@@ -153,7 +153,7 @@ def field_of(row: Mapping[str, Any], name: str) -> Any:
     if known in COLUMNS:
         return row[_IN_ROW.get(known, known)]
     if name == ALERTS:
-        # A row has them where somebody counts them.
+        # A row has them where they are counted.
         return row.get(ALERTS, UNKNOWN)
     if name in _COUNTS:
         counts = row["findings"]
