@@ -79,7 +79,7 @@ CI_PLACES := --only reading/attempts --only reading/placing --tests test_attempt
 ci: $(DEV) ## run what CI runs, in two lanes, and print what each part took (at most 45 minutes on two idle cores)
 	@MAKE='$(MAKE)' $(BIN)/python .ci/checks.py --budget 45 --limit 80 drift lint docs \
 		--lane viewer engine pytest plain-tests wheel-test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam vscode'" interop 'chaos MINUTES=1' fresh
+		--lane $(filter-out viewer,$(LANGUAGES)) conform 'mutants SAMPLE=$(CI_MUTANTS)' "mutants-python SAMPLE=20 LEAST=60 ARGS='$(CI_PLACES)'" outsider "packages-test NAMES='c gem go npm opam vscode'" interop 'chaos MINUTES=3' fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
@@ -94,8 +94,8 @@ pytest: $(DEV) ## run the tests; `make pytest ARGS='-k reader'` selects
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: stress
-stress: $(DEV) ## run the tests of processes, locks and time many times beside a load of 10; `make stress TESTS=… TIMES=20`
-	@$(BIN)/python .ci/stress.py --times $(or $(TIMES),20) $(TESTS) $(ARGS)
+stress: $(DEV) ## run the tests of processes, locks and time many times beside a load of 10; `make stress TESTS=… TIMES=20 SHARE=3/10`
+	@$(BIN)/python .ci/stress.py --times $(or $(TIMES),20) $(if $(SHARE),--share $(SHARE)) $(if $(LOAD),--load $(LOAD)) $(TESTS) $(ARGS)
 
 .PHONY: faults
 faults: $(DEV) ## inject failures into writers and readers for minutes, and print tables; `make faults PAGE=docs/explanation/durability.md`
@@ -365,6 +365,12 @@ interop-frameworks: build/frameworks/installed-$(PYTHON_VERSION) ## run a real t
 interop-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## check, catalog and import runs on a Ray cluster of several nodes, some of which are killed
 	@PYTHONPATH=$(CURDIR)/reference/python $(<D)/bin/python -m pytest -q -c /dev/null --rootdir $(INTEROP) -p no:cacheprovider \
 		$(INTEROP)/test_ray.py $(ARGS)
+
+.PHONY: bench-ray
+bench-ray: build/interop-ray/installed-$(PYTHON_VERSION) ## measure a Ray cluster of this machine beside processes, and what lost nodes and memory cost; needs an idle machine
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(<D)/engine-installed; fi
+	@PYTHONPATH=$(CURDIR)/reference/python:$(CURDIR)/$(BENCH):$(CURDIR)/reference/python/tests \
+		$(<D)/bin/python $(BENCH)/ray_figures.py $(if $(PUBLISH),--publish) $(ARGS)
 
 .PHONY: gallery
 gallery: build/frameworks/installed-$(PYTHON_VERSION) ## train with each framework again, and keep the runs that the site offers

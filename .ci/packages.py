@@ -99,8 +99,14 @@ def environment(room: Path, *requirements: str) -> Path:
     return python
 
 
+MANUAL = """
+[tool.hatch.build.targets.wheel.shared-data]
+"toyspec.1" = "share/man/man1/toyspec.1"
+"""
+
+
 def build_python(out: Path, room: Path) -> None:
-    """Build the sdist as the tree is, and from it the wheel of a release, which depends on the engine."""
+    """Build the sdist as the tree is, and from it a release wheel, which has the manual and depends on the engine."""
     call(sys.executable, "-m", "build", "--sdist", "--outdir", out)
     unpack(only(out, "*.tar.gz"), room)
     source = only(room, f"*-{VERSION}")
@@ -109,7 +115,9 @@ def build_python(out: Path, room: Path) -> None:
     engine = f'dependencies = [\n  "{requirement}",\n'
     text, count = re.subn(r"^dependencies = \[\n", engine, project.read_text(), flags=re.MULTILINE)
     assert count == 1, "pyproject.toml has no dependencies"
-    project.write_text(text)
+    call(os.environ.get("MAKE", "make"), "man")
+    shutil.copy(ROOT / "build/man/toyspec.1", source)
+    project.write_text(text + MANUAL)
     call(sys.executable, "-m", "build", "--wheel", "--outdir", out, source)
 
 
@@ -121,7 +129,7 @@ DEPENDENCIES = ("jsonschema", "msgspec", "shtab")
 
 
 def test_python(out: Path, room: Path) -> None:
-    """The wheel brings the engine; the sdist does not, and both run the programs of the README."""
+    """The wheel brings manual and engine; the sdist does not, and both run the programs of the README."""
     python = environment(room, *DEPENDENCIES)
     wheels = [only(out, "*.whl"), only(out.parent / "engine", "*.whl")]
     call(python, "-m", "pip", "install", "--quiet", "--no-index", *wheels)
@@ -129,6 +137,7 @@ def test_python(out: Path, room: Path) -> None:
     incomplete = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert PROJECT["engine"] in incomplete.stdout, "the wheel of a release depends on the engine"
     call(python, "-m", "pip", "install", "--quiet", "--no-index", wheels[1])
+    assert r"\fBtoyspec check\fR" in (room / "venv/share/man/man1/toyspec.1").read_text(), "`man toyspec` has no page"
     (room / "main.py").write_text(PYTHON_PROGRAM)
     call(python, "main.py", cwd=room, TOYSPEC_ENGINE="native")
     assert "complete" in call(room / "venv/bin/toyspec", "check", "--require-complete", "runs", cwd=room)

@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         page.put(options.page, "writer-faults", text)
     if options.report:
         for name, cells in columns.items():
-            write_report(options.report, with_durable_writer(options.report, name, durable(faults, cells)))
+            write_report(
+                options.report, with_durable_writer(options.report, name, durable(faults, cells), options.source)
+            )
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
 
@@ -96,6 +98,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
     parser.add_argument("--long", action="store_true", help="kill writers for minutes")
     parser.add_argument("--report", metavar="FILE", help="add the result to the report of `conform --report`")
+    parser.add_argument("--source", metavar="ADDRESS", help="the address of the commit that is tested, for --report")
     parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
     return parser
 

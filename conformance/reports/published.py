@@ -79,9 +79,9 @@ def _head(name: str, version: str, source: str | None) -> dict[str, Any]:
     return {"report": 1, "name": name, "version": version, "at": at} | ({"source": source} if source else {})
 
 
-def with_durable_writer(path: str, name: str, durable: Mapping[str, Any]) -> dict[str, Any]:
+def with_durable_writer(path: str, name: str, durable: Mapping[str, Any], source: str | None = None) -> dict[str, Any]:
     """Return the report at *path*, or a new one of *name*, with the results of its writer under injected failures."""
-    there = read_report(path) if os.path.exists(path) else _head(name, "unknown", None)
+    there = read_report(path) if os.path.exists(path) else _head(name, "unknown", source)
     return {**there, "durable_writer": dict(durable)}
 
 
@@ -140,7 +140,8 @@ def tier(report: Mapping[str, Any]) -> str:
     """Return the tier of *report*, which follows from its counts alone.
 
     *conforming*: every question about the MUSTs of its roles was answered right; *durable*: its writer also passed
-    every test with injected failures; *full*: it also follows the SHOULDs, and nothing was untestable.
+    every test with injected failures; *full*: it also follows the SHOULDs, and nothing was untestable. A writer that
+    passed the tests with injected failures, and whose program asked no corpus, is *durable alone*.
     """
     corpus, durable = report.get("corpus"), report.get("durable_writer")
     roles = list(corpus["roles"].values()) if corpus else []
@@ -151,7 +152,7 @@ def tier(report: Mapping[str, Any]) -> str:
     if durable and durable["not_ok"]:
         return "not durable" if not roles else "conforming, not durable"
     if not roles:
-        return "durable"
+        return "durable alone"
     is_full = not any(role["deviations"] or role["untestable"] for role in roles)
     return "conforming" + (", durable" if durable else "") + (", full" if durable and is_full else "")
 
@@ -190,7 +191,7 @@ def _row(report: Mapping[str, Any], entry: Entry) -> str:
     met = "not asked" if durable is None else f"{durable['ok']} of {durable['ok'] + len(durable['not_ok'])}"
     if durable and durable["left_out"]:
         met += f", {len(durable['left_out'])} left out"
-    unasked = "; ".join(map(markdown, corpus.get("not_asked", ()))) or "-"
+    unasked = "; ".join(map(markdown, corpus["not_asked"])) or "-" if corpus else "the corpus"
     cells = [_cell(roles[role]) if role in roles else "-" for role in ROLES]
     head = (name, markdown(report["version"]), tier(report), _revision(report))
     return f"| {' | '.join((*head, *cells, met, unasked))} |"

@@ -29,8 +29,8 @@ captured(["sh", "-c", sys.argv[1], sys.argv[2]], ".", 60)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until *holds*, for ten seconds at most."""
-    end = time.monotonic() + 10
+    """Wait until *holds*."""
+    end = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -63,7 +63,7 @@ def test_interruption_ends_what_the_command_started(number: signal.Signals, tmp_
     process = subprocess.Popen([sys.executable, "-c", RUNNER, LOOP, str(written)], cwd=ROOT, stderr=subprocess.DEVNULL)
     wait_until(written.exists)
     process.send_signal(number)
-    assert process.wait(10) != 0
+    assert process.wait(300) != 0
     assert not grows(written)
 
 

@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def perl(folder: Path, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run a Perl program of the page with warnings."""
     return subprocess.run(
-        ["perl", "-w", *words], cwd=folder, input=given, capture_output=True, text=True, check=False, timeout=60
+        ["perl", "-w", *words], cwd=folder, input=given, capture_output=True, text=True, check=False, timeout=300
     )
 
 

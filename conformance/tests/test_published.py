@@ -161,6 +161,7 @@ def test_workflow_in_the_repository_of_an_outsider(tmp_path: Path) -> None:
         "PROGRAM": "./lab-writer",
         "LACKS": "interrupt=no exception arrives inside a call\n",
         "NAME": "report",
+        "SOURCE": "https://example.org/commit/1",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     for name in ("build", "inject failures"):
@@ -171,8 +172,9 @@ def test_workflow_in_the_repository_of_an_outsider(tmp_path: Path) -> None:
         assert 0 == done.returncode, done.stdout + done.stderr
     (tmp_path / "lab-writer.toml").write_text('name = "lab-writer"\nlanguage = "C++"\nrepository = "r"\n')
     found = read_report(str(tmp_path / "report.json"))
-    assert "durable" == tier(found)
-    assert any("| durable |" in line for line in tables([found], registered(str(tmp_path))))
+    assert ("durable alone", "https://example.org/commit/1") == (tier(found), found["source"])
+    (row,) = (line for line in tables([found], registered(str(tmp_path))) if "lab-writer" in line)
+    assert ("| durable alone |" in row, row.endswith("| the corpus |")) == (True, True)
 
 
 @pytest.mark.slow

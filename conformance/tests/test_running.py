@@ -108,7 +108,7 @@ for request in ask():
     results = asked(program(tmp_path, body), questions, deadline=1.0)
     assert ["error"] == [result.verdict for result in results if result.question == victim]
     assert {"pass": len(questions) - 1, "error": 1} == verdicts(results)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 1800
 
 
 @pytest.mark.parametrize("connection", [Conversation, OneShots])

@@ -1,5 +1,6 @@
 -- Lets the fault runner drive the Lua emitter: see PROTOCOL.md, durable writers.
 
+local ffi = require("ffi")
 package.path = arg[0]:match("^(.*)/conform/") .. "/?.lua;" .. package.path
 local toyspec = require("toyspec_emitter")
 
@@ -21,19 +22,33 @@ local run
 
 local function said(is_written) return is_written and "ok" or ("failed " .. run.error):gsub("\n", " ") end
 
+ffi.cdef([[
+int fork(void);
+int waitpid(int process, int *status, int options);
+void _exit(int status);
+]])
+
+local function in_child(step)
+  local child = ffi.C.fork()
+  if child == 0 then ffi.C._exit(run:step(step, { loss = 0.5 }) and 0 or 1) end
+  local status = ffi.new("int[1]")
+  ffi.C.waitpid(child, status, 0)
+  return status[0] == 0 and "ok" or status[0] == 256 and "failed in the child" or "failed child crashed"
+end
+
 local function answer(line)
   local command, rest = line:match("^(%S+) ?(.*)$")
   local first, second = rest:match("^(%S+) ?(.*)$")
   if command == "append" or command == "entry" or command == "bundle" then return "untestable the emitter writes toy/v1 alone, without a RunBundle" end
-  if command == "fork" then return "untestable Lua programs do not fork" end
+  if command == "fork" then return in_child(tonumber(rest)) end
   if command == "open" then
     local found = toyspec.run(second, { exist = first, run_id = "demo" })
     if found.error then return "failed " .. found.error end
     run = found
   elseif command == "start" then return said(run:start())
-  elseif command == "resume" then return said(run:resume(math.tointeger(tonumber(rest))))
-  elseif command == "step" then return said(run:step(math.tointeger(tonumber(rest)), { loss = 0.5 }))
-  elseif command == "note" then return said(run:note(("x"):rep(tonumber(second)), { step = math.tointeger(tonumber(first)) }))
+  elseif command == "resume" then return said(run:resume(tonumber(rest)))
+  elseif command == "step" then return said(run:step(tonumber(rest), { loss = 0.5 }))
+  elseif command == "note" then return said(run:note(("x"):rep(tonumber(second)), { step = tonumber(first) }))
   elseif command == "end" then return said(run:finish())
   elseif command == "dropped" then return "ok " .. run.dropped
   elseif command == "read" then io.open(rest, "rb"):close()
@@ -45,6 +60,7 @@ local function answer(line)
 end
 
 for line in io.lines() do
-  io.write(answer(line), "\n")
+  local is_done, said_or_problem = pcall(answer, line)
+  io.write(is_done and said_or_problem or "failed interrupted: " .. said_or_problem, "\n")
   io.flush()
 end

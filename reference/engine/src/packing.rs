@@ -1,5 +1,5 @@
 //! The curves of a run as one block of numbers, each halved down to what a first picture needs: what
-//! `toyspec.view.packing` does in Python.
+//! `toyspec.view.curve_store` does in Python.
 
 use std::collections::HashMap;
 

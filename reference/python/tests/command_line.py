@@ -39,7 +39,7 @@ def toyspec(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run toyspec to its end and return what came of it."""
     return subprocess.run(
-        command(*arguments), cwd=cwd, input=stdin, env=environment(env), capture_output=True, check=False, timeout=60
+        command(*arguments), cwd=cwd, input=stdin, env=environment(env), capture_output=True, check=False, timeout=300
     )
 
 

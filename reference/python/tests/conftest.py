@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import gc
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from contention import touching
 from property_examples import PROFILE, examples
 
 if TYPE_CHECKING:
@@ -98,13 +97,6 @@ SLOW_TESTS = (
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
-CONTENDED = re.compile(
-    r"^import (?:fcntl|multiprocessing|signal|threading|time)$|^from (?:concurrent|multiprocessing|threading)\b"
-    r"|\bPopen\(|\bos\.(?:fork|kill|killpg)\(",
-    re.MULTILINE,
-)
-"""What the source of a test file has that touches processes, locks or time."""
-
 
 @pytest.fixture
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,17 +142,11 @@ def pytest_collection() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, and what another load on the machine may disturb."""
     for item in items:
-        if is_contended(item.path):
+        if item.nodeid.split("::")[1].partition("[")[0] in touching(item.path):
             item.add_marker("contended")
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):
             item.add_marker("slow")
-
-
-@functools.cache
-def is_contended(path: Path) -> bool:
-    """Return whether the tests of the file at *path* touch processes, locks or time."""
-    return bool(CONTENDED.search(path.read_text(encoding="utf-8")))
 
 
 def pytest_collection_finish() -> None:

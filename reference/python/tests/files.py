@@ -33,4 +33,4 @@ def put_irregular(path: Path, kind: str) -> None:
 def in_subprocess(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a Python program in a fresh process."""
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PLACES = os.pathsep.join([os.environ.get("TOYSPEC_STORES", ""), str(Path.home() / "go" / "bin")])
-_SECONDS = 30.0
+_SECONDS = 300.0
 
 VERSITYGW = shutil.which("versitygw") or shutil.which("versitygw", path=_PLACES)
 AZURITE = shutil.which("azurite-blob") or shutil.which("azurite-blob", path=_PLACES)

@@ -19,8 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 import toyspec
 from command_line import command, environment
 from command_line import toyspec_within as run_toyspec
-from toyspec.answers.contained_paths import ContainedPaths, OutsideRootError
-from toyspec.answers.run_tools import UNTRUSTED
+from toyspec.answers.run_tools import UNTRUSTED, ContainedPaths, OutsideRootError
 from toyspec.answers.tool_server import skill, tool_server
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def test_examples_of_the_skill_run(tmp_path: Path) -> None:
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert 3 == len(programs)
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=60
+        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=300
     )
     assert 0 == done.returncode, done.stderr
     assert 120 == toyspec.history(tmp_path / "runs" / "mnist-001", "loss").rows

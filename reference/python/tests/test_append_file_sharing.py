@@ -154,11 +154,11 @@ def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
     def hold() -> None:
         with file.lock:
             held.set()
-            release.wait(30)
+            release.wait(300)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(30)
+    held.wait(300)
     child = os.fork()
     if child == 0:
         code = 1

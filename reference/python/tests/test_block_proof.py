@@ -13,7 +13,7 @@ from property_examples import examples
 from strategies import SCALARS, kinds, lines, valid_records
 from toyspec.checker import check_bytes, stream_checker
 from toyspec.checker.block_proof import BlockProof, Taken
-from toyspec.checker.line_places import Lines
+from toyspec.checker.collecting import Lines
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport
 from toyspec.format.line_validation import ValidatedLine, validate_line

@@ -35,7 +35,6 @@ def test_killed_builder_leaves_a_whole_catalog(word: str, tmp_path: Path) -> Non
     build_catalog(runs, out=out)
     _put(runs, range(FEW, MANY))
     places = [str(runs), "--out", str(out)] if word == "build" else [str(out)]
-    began = time.monotonic()
     seen = set()
     for tenth in range(1, 11):
         process = subprocess.Popen(
@@ -49,7 +48,6 @@ def test_killed_builder_leaves_a_whole_catalog(word: str, tmp_path: Path) -> Non
         process.wait()
         seen.add(len(Catalog(out).runs()))
         assert seen <= {FEW, MANY}
-        assert time.monotonic() - began < 60
     assert FEW in seen
     update_catalog(out)
     assert MANY == len(Catalog(out))

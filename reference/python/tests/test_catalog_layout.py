@@ -98,12 +98,12 @@ def test_forked_worker_does_not_hold_the_lock_of_its_builder(tmp_path: Path) -> 
 
     def wait() -> None:
         started.set()
-        released.wait(60)
+        released.wait(300)
 
     with writing(str(tmp_path / "catalog")):
         worker = context.Process(target=wait, daemon=True)
         worker.start()
-        assert started.wait(60)  # the fork returns before the worker has run
+        assert started.wait(300)  # the fork returns before the worker has run
     try:
         with writing(str(tmp_path / "catalog")):
             assert worker.is_alive()

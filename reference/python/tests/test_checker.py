@@ -17,7 +17,7 @@ from toyspec.checker import (
     iter_reports,
     summarize,
 )
-from toyspec.checker.parallel import weight
+from toyspec.checker.checking import weight
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.distributed.running import batches
 from toyspec.findings import FileReport, PathError

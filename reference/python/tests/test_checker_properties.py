@@ -14,7 +14,7 @@ from property_examples import examples
 from strategies import JSON, kinds, records, streams
 from toyspec.checker import CheckOptions, check_bytes
 from toyspec.checker.block_proof import BlockProof, Taken
-from toyspec.checker.line_places import Lines
+from toyspec.checker.collecting import Lines
 from toyspec.checker.record_rules import RecordValidator
 from toyspec.checker.stream_checker import StreamChecker
 from toyspec.findings import FileReport, Profile

@@ -107,7 +107,7 @@ def test_signal_reaches_the_program(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert 128 + signal.SIGTERM == process.wait(30)
+        assert 128 + signal.SIGTERM == process.wait(300)
     assert "errored" == events(tmp_path)[-1]["reason"]
 
 
@@ -122,7 +122,7 @@ def test_reader_that_leaves_does_not_stop_the_log(tmp_path: Path) -> None:
         process.stdout.close()
         process.stdin.write(lines)
         process.stdin.close()
-        assert 0 == process.wait(60)
+        assert 0 == process.wait(300)
     assert 20000 == len(values(tmp_path))
 
 

@@ -17,8 +17,7 @@ from toyspec.cli.charts import NOT_FINITE, chart
 from toyspec.cli.columns import width
 from toyspec.cli.main import main
 from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
-from toyspec.view.live_curves import LiveCurves
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from view_client import END, START, step, write_run
 
 RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'

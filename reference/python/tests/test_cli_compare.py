@@ -14,6 +14,7 @@ from test_cli_runs import RUNS, write_run
 from toyspec.catalog.building import build_catalog
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
+from toyspec.generated.runs import TITLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,3 +193,48 @@ def _require_named(*where: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'r1 "second"  complete  errored' in (shown := capsys.readouterr().out)
     assert "RuntimeError: out of memory" in shown
     assert "r0" not in shown
+
+
+@pytest.fixture
+def many_columns(tmp_path: Path) -> Path:
+    """Return a directory with three runs that ended, with settings, a loss and names."""
+    for at in range(3):
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": f"r{at}", "name": f"n{at}"}
+        config = {"lr": 0.1 * at, "width": 64, "optim": {"name": "adam"}}
+        steps = [{"kind": "step", "t": 1.0 * step, "step": step, "loss": 1.0 / step} for step in range(1, 8 + at)]
+        end = {"kind": "run_end", "t": 20.0, "reason": "completed", "final_loss": 0.1}
+        (tmp_path / f"r{at}").mkdir()
+        lines = [start | {"config": config}, *steps, end]
+        (tmp_path / f"r{at}/events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", range(20, 300, 9))
+def test_columns_are_hidden_from_the_least_telling_on(
+    columns: int, many_columns: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points from the last, then lesser results, settings from the last, then the other results.
+
+    At every width a column is shown or is named as hidden, and all that is hidden comes before all that is shown.
+    """
+    assert exit_codes.OK == main(["compare", "--csv", str(many_columns)])
+    _, *rows = (line.split(",")[:2] for line in capsys.readouterr().out.splitlines())
+    points = [f"step {name}" for part, name in rows if part not in ("results", "settings")]
+    settings = [name for part, name in rows if part == "settings"]
+    results = [name for part, name in rows if part == "results"]
+    lesser = [TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"]]
+    assert set(lesser) < set(results)
+    assert 3 == len(settings)
+    order = [*points[::-1], *lesser, *settings[::-1], *[name for name in results if name not in lesser][::-1]]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    words = ["compare", "--all", "--layout", "rows", "--points", "1000", str(many_columns)]
+    assert exit_codes.OK == main(words)
+    head, *lines = capsys.readouterr().out.splitlines()
+    shown = {title.strip() for title in head.split("  ") if title.strip()}
+    hidden = [name for name in order if name not in shown]
+    assert order[: len(hidden)] == hidden
+    note = " ".join(" ".join(lines).split())
+    assert bool(hidden) == ("hidden for lack of room: " in note)
+    assert 3 <= len(lines)

@@ -27,7 +27,7 @@ def test_script_is_one(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     script = capsys.readouterr().out
     # Of zsh, the file is the body of a function that its completion system calls; run alone it lacks that.
     options = ["-n"] if shell == "zsh" else []
-    done = subprocess.run([shell, *options], input=script, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([shell, *options], input=script, capture_output=True, text=True, check=False, timeout=300)
     assert (0, "") == (done.returncode, done.stderr)
 
 
@@ -60,5 +60,5 @@ def test_bash_completes(words: list[str], offered: set[str], capsys: pytest.Capt
     script = capsys.readouterr().out
     line = f"COMP_WORDS=(toyspec {' '.join(words)}); COMP_CWORD={len(words)}; _shtab_toyspec"
     ask = f'{script}\n{line} toyspec {words[-1]}\nprintf "%s\\n" "${{COMPREPLY[@]}}"\n'
-    done = subprocess.run(["bash"], input=ask, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["bash"], input=ask, capture_output=True, text=True, check=True, timeout=300)
     assert offered == {word.strip() for word in done.stdout.split()}

@@ -11,7 +11,7 @@ import pytest
 from command_line import command, environment, toyspec
 from toyspec.checker import check
 from toyspec.cli import exit_codes
-from toyspec.cli.event_words import event_of
+from toyspec.cli.emit import event_of
 from toyspec.cli.main import main
 from toyspec.cli.parsers import UsageError
 from toyspec.writing.run_writer import RunWriter
@@ -159,14 +159,14 @@ def test_another_writer_is_waited_for(run: Path, capsys: pytest.CaptureFixture[s
         time.sleep(0.5)
         assert waiting.poll() is None
         writer.close()
-    assert exit_codes.OK == waiting.wait(timeout=30)
+    assert exit_codes.OK == waiting.wait(timeout=300)
     assert ["run_start", "run_resume", "note"] == [each["kind"] for each in events(run)]
 
 
 def test_processes_take_turns(run: Path) -> None:
     """Events of many processes at once are all in the stream, each on a line of its own."""
     processes = [subprocess.Popen(command("emit", str(run), "note", f"text={n}"), env=environment()) for n in range(8)]
-    assert [exit_codes.OK] * 8 == [process.wait(timeout=60) for process in processes]
+    assert [exit_codes.OK] * 8 == [process.wait(timeout=300) for process in processes]
     assert set(map(str, range(8))) == {each["text"] for each in events(run)[1:]}
 
 

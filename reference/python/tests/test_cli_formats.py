@@ -11,7 +11,7 @@ import pytest
 
 from toyspec.checker import Summary, check
 from toyspec.cli.formats import FORMATS, FormatOptions, open_format
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.sarif import relative_address
 from toyspec.cli.main import main
 from toyspec.findings import FileReport, Finding, PathError

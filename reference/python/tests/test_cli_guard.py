@@ -142,7 +142,7 @@ def test_stalled_command_is_ended_and_started_again(capfd: pytest.CaptureFixture
 
 
 def test_command_that_does_not_ask_is_ended_where_that_is_wanted() -> None:
-    """With --stop a command is ended by a rule with on = "stop", also one that knows nothing of it."""
+    """With --stop a rule with on = "stop" ends a command, also one that knows nothing of it and goes on for hours."""
     endless = """
         import json
         os.makedirs("runs/x", exist_ok=True)
@@ -151,9 +151,7 @@ def test_command_that_does_not_ask_is_ended_where_that_is_wanted() -> None:
             log.write(json.dumps({"step": step, "loss": nan if step > 20 else 1.0}) + chr(10))
             time.sleep(0.01)
     """
-    begin = time.monotonic()
     assert 128 + signal.SIGTERM == _guard(["--stop"], endless)
-    assert time.monotonic() - begin < 60
 
 
 def test_signal_is_handed_on_and_ends_the_restarts(tmp_path: Path) -> None:
@@ -164,7 +162,7 @@ def test_signal_is_handed_on_and_ends_the_restarts(tmp_path: Path) -> None:
         while not (tmp_path / "ready").exists():
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGTERM)
-        _, output = process.communicate(timeout=30)
+        _, output = process.communicate(timeout=300)
     assert 128 + signal.SIGTERM == process.returncode
     assert b"starting it again" not in output
     assert "x" == (tmp_path / "ready").read_text()
@@ -223,3 +221,51 @@ def test_runs_without_a_command_are_watched_until_they_are_idle(capsys: pytest.C
     assert 0 == main(["guard", "--poll", "0.01", "runs"])
     assert 0 == main(["guard", "--poll", "0.01", "--idle-timeout", "0.05", "nothing-here"])
     assert "waiting for nothing-here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ("pass", 0),
+        ("raise SystemExit(1)", 1),
+        ("raise SystemExit(7)", 7),
+        ("raise SystemExit(127)", 127),
+        ("os.kill(os.getpid(), 1)", 129),
+        ("os.kill(os.getpid(), 9)", 137),
+        ("os.kill(os.getpid(), 15)", 143),
+    ],
+)
+def test_status_is_that_of_the_command(ending: str, status: int) -> None:
+    """Its own where it ended by itself, and 128 and the number of the signal that ended it, as a shell has it."""
+    assert status == _guard([], ending)
+
+
+@pytest.mark.parametrize(("ending", "status"), [("raise SystemExit(3)", 3), ("os.kill(os.getpid(), 9)", 137)])
+def test_signal_while_a_restart_is_waited_for_ends_the_guard(ending: str, status: int, tmp_path: Path) -> None:
+    """The status is that of the last end, and nothing is started again, however long the wait would be."""
+    program = _program(f"open('started', 'a').write('x')\n{ending}")
+    options = ["--poll", "0.05", "--backoff", "3600", "--restarts", "5", "--restart-on", "error,kill"]
+    words = [sys.executable, "-m", "toyspec", "guard", *options, "runs", "--", *program]
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert b"starting it again in 3600 s, 4 restarts left" in said
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=300)
+    assert status == process.returncode
+    assert "x" == (tmp_path / "started").read_text()
+
+
+def test_command_that_ignores_sigterm_is_killed_after_its_grace(capfd: pytest.CaptureFixture[str]) -> None:
+    """With --stop, a command that does not end by SIGTERM within --grace is ended by SIGKILL."""
+    stubborn = """
+        import json, signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.makedirs("runs/x", exist_ok=True)
+        log = open("runs/x/metrics.jsonl", "w", buffering=1)
+        for step in range(10**6):
+            log.write(json.dumps({"step": step, "loss": nan if step > 20 else 1.0}) + chr(10))
+            time.sleep(0.01)
+    """
+    assert 137 == _guard(["--stop", "--grace", "0.2"], stubborn)
+    assert "it did not end within 0.2 s; ending it by SIGKILL" in capfd.readouterr().err

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import msgspec
 import pytest
 
 import toyspec
+from toyspec.cli.health_options import alert_line
 from toyspec.cli.main import main
+from toyspec.cli.terminal import Terminal
+from toyspec.health.alerts import HealthAlert
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -97,3 +102,21 @@ def test_page_of_a_run_has_incidents_as_alerts(sick_run: Path) -> None:
     expected = [("loss-not-finite", 30), ("loss-not-finite", 35), ("loss-not-finite", 41), ("room", None)]
     assert expected == [(each["rule"], each["step"]) for each in found]
     assert {"rule", "level", "text", "t", "step", "line"} <= found[0].keys()
+
+
+@pytest.mark.parametrize(
+    ("event", "level", "style"),
+    [("begun", "error", "1;31"), ("begun", "warning", "33"), ("begun", "info", "36")]
+    + [(event, level, "2") for event in ("recovered", "ended") for level in ("error", "warning", "info")],
+)
+def test_only_what_begins_has_the_colour_of_its_level(event: Any, level: Any, style: str) -> None:
+    """A line names the level, or that it is over, the rule, and where; what is over is dim."""
+    terminal = Terminal(io.StringIO(), color="always")
+    text = "recovered: loss is 2" if event == "recovered" else "loss is 9"
+    alert = HealthAlert(rule="r\x1b", level=level, text=text, event=event, step=7, rank=3)
+    word = "recovered" if event == "recovered" else level
+    said = text.removeprefix("recovered: ")
+    assert f"\x1b[{style}m{word}: r\\x1b\x1b[0m  step 7  rank 3  {said}" == alert_line(alert, terminal)
+    plain = Terminal(io.StringIO(), color="never")
+    without_place = msgspec.structs.replace(alert, step=None, rank=None)
+    assert f"{word}: r\\x1b  {said}" == alert_line(without_place, plain)

@@ -56,7 +56,7 @@ def test_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_module_runs_like_the_script() -> None:
     """`python -m toyspec` is the same command line."""
-    done = subprocess.run([sys.executable, "-m", "toyspec", "chekc"], capture_output=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-m", "toyspec", "chekc"], capture_output=True, check=False, timeout=300)
     assert (exit_codes.USAGE, toyspec("chekc").stderr) == (done.returncode, done.stderr)
 
 
@@ -99,7 +99,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
     process.stdin.write(RUN_START * 20_000)  # returns only when most of it was read: the process runs
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
 
 
@@ -116,7 +116,7 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     # Opening returns when a worker reads: both have started.
     with open(fifos[0], "wb", buffering=0), open(fifos[1], "wb", buffering=0):
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=300)
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
 
 
@@ -141,7 +141,7 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
         env=environment(),
         start_new_session=True,
         check=False,
-        timeout=30,
+        timeout=300,
     )
     assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
 
@@ -164,7 +164,7 @@ def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
         capture_output=True,
         env=environment(),
         check=False,
-        timeout=30,
+        timeout=300,
     )
     assert (-signal.SIGINT, b"", b"") == (done.returncode, done.stdout, done.stderr)
 
@@ -178,7 +178,7 @@ def test_reader_of_the_output_goes_away() -> None:
     assert process.stdout is not None
     process.stdout.close()
     process.stdout = None
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert (exit_codes.BROKEN_PIPE, b"") == (process.returncode, errors)
 
 
@@ -193,7 +193,7 @@ def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
             stderr=subprocess.PIPE,
             env=environment(),
             check=False,
-            timeout=30,
+            timeout=300,
         )
     assert (exit_codes.USAGE, b"toyspec explain: No space left on device\n") == (done.returncode, done.stderr)
 
@@ -217,7 +217,7 @@ def test_closed_standard_stream(closed: str, arguments: str, expected: tuple[int
         capture_output=True,
         env=environment(),
         check=False,
-        timeout=30,
+        timeout=300,
     )
     assert expected == (done.returncode, done.stdout, done.stderr)
 
@@ -310,5 +310,5 @@ def test_start_imports_nothing_heavy() -> None:
         f"print(sorted(set({heavy.split()!r}) & set(sys.modules)), code)"
     )
     complete = RUN_START + b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
-    done = subprocess.run([sys.executable, "-c", code], input=complete, capture_output=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], input=complete, capture_output=True, check=True, timeout=300)
     assert b"[] 0" in done.stdout

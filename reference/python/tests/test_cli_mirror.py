@@ -79,11 +79,11 @@ def test_directory_is_followed_until_it_is_interrupted(tmp_path: Path) -> None:
     with subprocess.Popen(words, cwd=tmp_path, env=environment()) as process:
         with library.start_run(tmp_path / "runs", run_id="b") as run:
             run.step(loss=2.0)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while len(list(tmp_path.glob("tb/*/*"))) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        assert 0 == process.wait(30)
+        assert 0 == process.wait(300)
     assert {"a": [1.0], "b": [2.0]} == sent(tmp_path / "tb", tmp_path / "back")
 
 
@@ -108,7 +108,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False)
     assert -signal.SIGKILL == done.returncode
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         again = toyspec(
             "mirror", "--backfill", "runs/a", "--to", "tensorboard", "--into", str(tmp_path / "x"), cwd=tmp_path

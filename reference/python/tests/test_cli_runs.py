@@ -14,9 +14,9 @@ import pytest
 
 import toyspec
 from toyspec.cli import exit_codes
-from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.main import main
+from toyspec.cli.tables import csv_row
 from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
 from toyspec.runs.run_log import RunLog

@@ -81,7 +81,7 @@ def test_events_appear_as_they_are_committed(stream: Path) -> None:
         append(stream, RUN_END)
         assert b"       9.0 s  run_end  reason completed\n" == tailed.line()
         assert b"" == tailed.line()
-        assert exit_codes.OK == tailed.process.wait(timeout=30)
+        assert exit_codes.OK == tailed.process.wait(timeout=300)
 
 
 def test_what_happens_to_the_file_is_reported(stream: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_several_runs_are_followed_at_once(tmp_path: Path) -> None:
         assert b"run_end" in tailed.line()
         append(other, step(9) + RUN_END)
         assert [b"step", b"run_end"] == [tailed.line().split()[3] for _ in range(2)]
-        assert 0 == tailed.process.wait(20)
+        assert 0 == tailed.process.wait(300)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent otherwise there")
@@ -178,7 +178,7 @@ def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
         for _ in range(4):
             tailed.line()
         tailed.process.send_signal(signal.SIGINT)
-        assert (b"", b"") == tailed.process.communicate(timeout=20)
+        assert (b"", b"") == tailed.process.communicate(timeout=300)
         assert exit_codes.INTERRUPTED == tailed.process.returncode
 
 

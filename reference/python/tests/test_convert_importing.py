@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from errno import EACCES, ENOSPC
+from errno import EACCES, EDQUOT, EFBIG, EIO, ENOENT, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,15 @@ from conversions import SAMPLES, accounted, importable_samples, imported, record
 from test_convert_tensorboard import WALL, event_file, steps
 from toyspec.cli.commands import load as command_module
 from toyspec.cli.main import main
-from toyspec.convert import export_runs, exportable, import_runs, importable, tensorboard_messages
+from toyspec.convert import (
+    export_runs,
+    exportable,
+    import_runs,
+    importable,
+    imported_bundles,
+    importing,
+    tensorboard_messages,
+)
 from toyspec.convert.format_modules import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
 
@@ -378,3 +386,33 @@ def test_import_takes_bounded_memory(tmp_path: Path) -> None:
         command = [sys.executable, "-c", program, str(tmp_path / str(count)), str(tmp_path / "runs")]
         peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
     assert peaks[1] - peaks[0] < 6_000
+
+
+@pytest.mark.parametrize(
+    ("number", "ends_all"),
+    [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EACCES, False), (EIO, False), (ENOENT, False)],
+)
+def test_what_fails_for_all_ends_an_import_and_what_fails_for_one_does_not(
+    number: int, ends_all: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is raised; a source that cannot be read is an error of the report beside the runs of the others."""
+    for name in "ab":
+        event_file(tmp_path / name, *steps(3))
+    made = imported_bundles.make_bundle
+
+    def fail(plan: Any, options: Any) -> Any:
+        if plan.run.source.startswith(str(tmp_path / "a")):
+            raise OSError(number, os.strerror(number))
+        return made(plan, options)
+
+    monkeypatch.setattr(importing, "make_bundle", fail)
+    sources = [tmp_path / "a", tmp_path / "b"]
+    if ends_all:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            import_runs(sources, tmp_path / "runs")
+        return
+    report = import_runs(sources, tmp_path / "runs")
+    ((path, message),) = [(error.path, error.message) for error in report.errors]
+    assert path.startswith(str(tmp_path / "a"))
+    assert os.strerror(number) == message
+    assert ["b"] == [Path(run.target).name for run in report.runs]

@@ -7,6 +7,7 @@ import os
 import struct
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -300,3 +301,78 @@ def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:
     assert [(os.fspath(tmp_path), "no event files (*tfevents*) in the directory or below")] == [
         (error.path, error.message) for error in report.errors
     ]
+
+
+_TYPES: dict[str, tuple[int, str, int, list[Any]]] = {
+    # The number of each type of tensor, how its content is packed, and the field of TensorProto that lists its values.
+    "float": (1, "<f", 5, [0.5, -3.0]),
+    "double": (2, "<d", 6, [0.5, -1e300]),
+    "int32": (3, "<i", 7, [5, -7, 2**31 - 1, -(2**31)]),
+    "uint8": (4, "<B", 7, [5, 255]),
+    "int16": (5, "<h", 7, [5, -32768]),
+    "int8": (6, "<b", 7, [5, -128]),
+    "int64": (9, "<q", 10, [5, -(2**62)]),
+    "bool": (10, "<?", 11, [True, False]),
+    "uint16": (17, "<H", 7, [5, 65535]),
+    "half": (19, "<e", 13, [0.5, -2.0]),
+    "uint32": (22, "<I", 16, [5, 2**32 - 1]),
+    "uint64": (23, "<Q", 17, [5, 2**63]),
+}
+
+
+def _varint(value: int) -> bytes:
+    value %= 1 << 64
+    made = b""
+    while value > 127:
+        made, value = made + bytes([value & 127 | 128]), value >> 7
+    return made + bytes([value])
+
+
+def _field(number: int, content: bytes | int) -> bytes:
+    if isinstance(content, int):
+        return _varint(number << 3) + _varint(content)
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _tensor_event(dtype: int, *members: bytes) -> bytes:
+    value = _field(1, b"x") + _field(8, _field(1, dtype) + b"".join(members))
+    return b"\x09" + struct.pack("<d", WALL) + _field(2, 1) + _field(5, _field(1, value))
+
+
+@pytest.mark.parametrize("form", ["content", "listed", "packed"])
+@pytest.mark.parametrize("name", _TYPES)
+def test_scalar_of_every_type_is_its_number(name: str, form: str) -> None:
+    """As packed content, as the only value of a list, and as that of a packed list."""
+    dtype, layout, number, values = _TYPES[name]
+    for value in values:
+        packed = struct.pack(layout, value)
+        if form == "content":
+            member = _field(4, packed)
+        elif layout in ("<f", "<d"):
+            member = (
+                _field(number, packed)
+                if form == "packed"
+                else _varint(number << 3 | (5 if layout == "<f" else 1)) + packed
+            )
+        else:
+            listed = int.from_bytes(packed, "little") if name == "half" else int(value)
+            member = _field(number, _varint(listed)) if form == "packed" else _field(number, listed)
+        (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, member)).values
+        assert ("x", "scalar", value) == (found.tag, found.kind, found.value)
+
+
+@pytest.mark.parametrize("name", _TYPES)
+def test_tensor_that_is_not_one_number_is_no_scalar(name: str) -> None:
+    """Two values, none, a shape of several elements, and content of another length are named, and not guessed."""
+    dtype, layout, number, (value, *_) = _TYPES[name]
+    packed = struct.pack(layout, value)
+    shape = _field(2, _field(2, _field(1, 2)))
+    for members in ([_field(4, packed + packed)], [], [shape, _field(4, packed)], [_field(4, packed[:-1] + b"")]):
+        if members == [_field(4, packed[:-1] + b"")] and len(packed) == 1:
+            continue
+        (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, *members)).values
+        assert "other" == found.kind
+    one = _field(2, _field(2, _field(1, 1)))
+    (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, one, _field(4, packed))).values
+    assert ("scalar", value) == (found.kind, found.value)
+    assert number

@@ -141,6 +141,15 @@ def test_artifacts_of_mlflow_come_with_the_run(tmp_path: Path) -> None:
     assert "twelve bytes" == (Path(second.target) / copied["path"]).read_text()
 
 
+def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
+    """Only the database writes it for infinity: files hold infinity as it is."""
+    shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")
+    (folder,) = (tmp_path / "mlruns").glob("*/*/metrics")
+    (folder / "most").write_text("1800000000000 1.7976931348623157e+308 0\n1800000000001 inf 1\n")
+    (run,) = imported(tmp_path / "mlruns", tmp_path / "runs", "mlflow").runs
+    assert [1.7976931348623157e308, None] == [value for name, _, value in scalars(run.target) if name == "most"]
+
+
 def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
     """A file that is not a table is dropped; a list of scalars, null and nested NaN are settings."""
     shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")

@@ -17,10 +17,9 @@ from test_convert_tensorboard import event_file, steps
 from toyspec import system_calls
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.convert import export_jobs, export_runs, exportable, exported_runs, import_runs, imported_bundles
+from toyspec.convert import export_runs, export_slices, exportable, exported_runs, import_runs, imported_bundles
 from toyspec.convert.format_modules import load
 from toyspec.distributed.threads import Threads
-from toyspec.writing import finished_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +90,7 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
     here = document(import_runs(sources, tmp_path / "runs"))
     expected = tree(tmp_path / "runs")
     (tmp_path / "runs").rename(tmp_path / "whole")
-    write, sync = finished_streams.write_finished_stream, system_calls.sync_directory
+    write, sync = imported_bundles.write_finished_stream, system_calls.sync_directory
 
     def half_written(*arguments: Any) -> None:
         write(*arguments)
@@ -127,7 +126,7 @@ def test_poisoned_source_is_isolated(
     for name in ("a", "poison", "z"):
         event_file(tmp_path / "logs" / name, *steps(3))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(imported_bundles, "write_finished_stream", poisoned(finished_streams.write_finished_stream))
+    monkeypatch.setattr(imported_bundles, "write_finished_stream", poisoned(imported_bundles.write_finished_stream))
     assert exit_codes.USAGE == main(["import", "--workers", "2", "logs", "--out", "runs", "--json"])
     said = capsys.readouterr()
     assert ["a", "z"] == [run["run_id"] for run in json.loads(said.out)["runs"]]
@@ -200,7 +199,7 @@ def test_poisoned_run_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A run that ends every worker is reported, and all others are exported."""
     for name in ("a", "poison", "z"):
         write_run(tmp_path / "runs" / name, {"kind": "run_start"})
-    monkeypatch.setattr(export_jobs, "ExportedRun", poisoned(exported_runs.ExportedRun))
+    monkeypatch.setattr(export_slices, "ExportedRun", poisoned(exported_runs.ExportedRun))
     report = export_runs("csv", [tmp_path / "runs"], tmp_path / "out", workers=2)
     (error,) = report.errors
     assert "not exported: its worker process was ended by SIGKILL; the others are not affected" == error.message

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import toyspec
 from property_examples import examples
 from toyspec.answers.cursors import AnswerCursor, LogPlace
-from toyspec.answers.digest import TooFewTokensError, digest
-from toyspec.answers.tokens import count_tokens
+from toyspec.answers.digest import TooFewTokensError, count_tokens, digest
 from toyspec.cli.main import main
 from toyspec.errors import StreamReplacedError
 from toyspec.reading import stream_files

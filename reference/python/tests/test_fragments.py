@@ -14,7 +14,7 @@ import pytest
 from files import content
 from toyspec.testing import FailingCalls
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import move_fragment
+from toyspec.writing.appending import move_fragment
 
 
 @pytest.fixture

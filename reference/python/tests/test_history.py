@@ -47,6 +47,27 @@ def test_what_was_superseded_is_there_on_request(run: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["python", ""])
+def test_what_was_logged_together_is_in_one_row(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of several calls at one step are not mixed, and stay in their order, also over a metric that counts."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        writer.step(1, loss=1.0)
+        writer.log({"return": 5.0, "frames": 8, "won": "yes"})
+        writer.log({"kl": 0.25, "frames": 9})
+        writer.log({"return": 6.0, "frames": 10, "won": "no"})
+        writer.log({"kl": 0.5})
+        writer.step(2, loss=0.5)
+    table = toyspec.history(tmp_path / "a")
+    assert [1.0, None, None, 0.5] == table["loss"]
+    assert [5.0, None, 6.0, None] == table["return"]
+    assert [None, 0.25, 0.5, None] == table["kl"]
+    assert ["yes", None, "no", None] == table["won"]
+    assert {"frames": [8.0, 9.0, 10.0], "kl": [None, 0.25, 0.5]} == dict(
+        toyspec.history(tmp_path / "a", "kl", x="frames")
+    )
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
 def test_infinities_are_kept_among_many_steps(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of numbers do not turn an infinity into NaN."""
     monkeypatch.setenv("TOYSPEC_ENGINE", engine)

@@ -119,7 +119,7 @@ def test_push_replaces_no_other_log(hub: Hub, runs: Path, tmp_path: Path, there:
     assert (1, there) == (status, hub.model().files["all/a/events.jsonl"])
     assert "all/b/events.jsonl" in hub.model().files
     assert not [path for path in hub.model().files if path.startswith("all/a/events.out")]
-    assert "toyspec push: hf://me/runs/all/a: events.jsonl" in errors
+    assert "toyspec push: hf://me/runs/all/a: its events.jsonl" in errors
 
 
 def test_keep_both_renames_the_other_log(hub: Hub, runs: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_commit_of_another_program_is_not_undone(hub: Hub, runs: Path, tmp_path:
     hub.answers.append(commit_first)
     status, _, errors = ran(tmp_path, "push", "runs", TO)
     assert (1, longer) == (status, hub.model().files["all/a/events.jsonl"]), errors
-    assert "more there than here" in errors
+    assert "bytes more than the source" in errors
     assert stream(5, run_id="b") == hub.model().files["all/b/events.jsonl"]
 
 
@@ -235,7 +235,7 @@ def test_dry_run_sends_nothing(hub: Hub, runs: Path, tmp_path: Path) -> None:
     del runs
     assert (0, True) == (ran(tmp_path, "push", "--dry-run", "runs", TO)[0], len(hub.model().commits) == 1)
     ran(tmp_path, "push", "runs", TO)
-    assert "2 would be sent" in ran(tmp_path, "pull", "--dry-run", TO, "got")[1]
+    assert "2 would be fetched" in ran(tmp_path, "pull", "--dry-run", TO, "got")[1]
     assert ["runs"] == [each.name for each in tmp_path.iterdir() if each.name != "xet"]
 
 
@@ -248,7 +248,7 @@ def test_pull_brings_the_same_bytes(hub: Hub, runs: Path, tmp_path: Path) -> Non
         assert path.read_bytes() == (tmp_path / "got" / path.relative_to(runs)).read_bytes()
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
     hub.requests.clear()
-    assert (0, "2 runs → got: nothing to send\n", "") == ran(tmp_path, "pull", TO, "got")
+    assert (0, "2 runs → got: nothing to fetch\n", "") == ran(tmp_path, "pull", TO, "got")
     assert not [each for each in hub.requests if "resolve" in each]
 
 
@@ -259,10 +259,11 @@ def test_pull_continues_a_log_and_replaces_no_other(hub: Hub, tmp_path: Path) ->
     put(tmp_path, "b", stream(3, run_id="another"))
     longer = stream(5, run_id="c") + NOTE
     put(tmp_path, "c", longer)
-    status, _, errors = ran(tmp_path, "pull", f"hf://{NAME}", "runs")
+    status, said, errors = ran(tmp_path, "pull", f"hf://{NAME}", "runs")
+    assert "3 runs → runs: 1 fetched, 1 longer here, 1 of another run here, " in said
     found = {name: (tmp_path / "runs" / name / "events.jsonl").read_bytes() for name in "abc"}
     assert (1, {"a": stream(5), "b": stream(3, run_id="another"), "c": longer}) == (status, found)
-    assert ("another run" in errors, "more there than here" in errors) == (True, True)
+    assert ("another run" in errors, "bytes more than the source" in errors) == (True, True)
 
 
 def test_pull_that_failed_goes_on(hub: Hub, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_collector_has_every_value_with_its_time(behaviours: Sequence[CollectorB
     """Null is not a number; what was sent twice is the same point; the run itself is described."""
     run = write_steps(tmp_path / "a", LOSSES, ending="completed")
     with LoopbackCollector(behaviours) as collector:
-        mirror = Mirror(to="otel", into=collector.address, project="p", patience=5.0)
+        mirror = Mirror(to="otel", into=collector.address, project="p", patience=300.0)
         assert "ended" == mirror_run(run, mirror, timing=FAST)
     losses = sorted({(point.time, str(point.value)) for point in collector.points if point.name == "toyspec.loss"})
     start = 1780219800_000_000_000
@@ -150,7 +150,7 @@ def scraped(address: str) -> dict[str, dict[str, float]]:
     """Return the samples at *address* by name and by run, as the official parser reads them."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=300) as answer:
         text = answer.read().decode()
     found: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(text):
@@ -217,7 +217,7 @@ def test_last_values_wait_until_they_are_read(tmp_path: Path, served: str) -> No
     time.sleep(0.05)
     assert waiting.is_alive()
     scraped(served)
-    waiting.join(30)
+    waiting.join(300)
     assert not waiting.is_alive()
     over.set()
     mirror_run(write_steps(tmp_path / "b", LOSSES, ending="completed"), mirror, timing=FAST)

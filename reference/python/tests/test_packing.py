@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.engine import native
-from toyspec.view.packing import Packing
+from toyspec.view.curve_store import Packing
 from toyspec.view.pyramids import EnginePyramid, Pyramid, new_pyramid
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from toyspec import (
     read,
 )
 from toyspec.cli.main import main
+from toyspec.places.place import ChangedError
+from toyspec.places.remote_files import RemoteFile
 
 if TYPE_CHECKING:
     pass
@@ -129,3 +131,39 @@ def test_check_follows_an_object(store: Store) -> None:
     done = toyspec("check", "--follow", f"s3://{BUCKET}/a")
     assert 0 == done.returncode, done.stderr
     assert b"1 run: complete" in done.stdout
+
+
+@pytest.mark.parametrize("sought", [0, 10, 9000, 65536, 150_000])
+@pytest.mark.parametrize("change", ["grows", "another", "shorter", "same"])
+def test_object_that_is_replaced_is_read_on_only_behind_the_same_bytes(store: Store, change: str, sought: int) -> None:
+    """What was read just before the place must be there still; behind bytes that were not read nothing goes on."""
+    address = f"s3://{BUCKET}/a/events.jsonl"
+    first = stream(3000, end="")
+    assert len(first) > 200_000
+    later = {
+        "grows": stream(4000, end=""),
+        "another": stream(4000, run_id="other", end="")[::-1],
+        "shorter": first[:1000],
+        "same": first,
+    }[change]
+    for is_sought in (False, True):
+        store.put("a/events.jsonl", first)
+        with RemoteFile(address) as file:
+            if is_sought:
+                file.seek(sought)
+            else:
+                before = b""
+                while len(before) < sought:
+                    before += file.read(sought - len(before)) or b""
+                assert first[:sought] == before
+            store.put("a/events.jsonl", later)
+            expected = first[sought:]
+            try:
+                rest = file.read()
+            except ChangedError:
+                assert change != "same"
+                continue
+        # Never a mixture: the bytes of the first version at their place, or those of the later one that begins with it.
+        assert rest is not None
+        assert rest in (expected, later[sought:])
+        assert change in ("grows", "same") or rest == expected

@@ -85,7 +85,7 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 INTERNAL = {
     "toyspec.view.edits.EditRefusedError": "becomes the answer of the viewer",
-    "toyspec.answers.contained_paths.OutsideRootError": "becomes an answer of `toyspec mcp`",
+    "toyspec.answers.run_tools.OutsideRootError": "becomes an answer of `toyspec mcp`",
     "toyspec.answers.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
     "toyspec.distributed.crews.CrewEndedError": "ends a scan of the viewer that is being closed",
     "toyspec.cli.parsers.UsageError": "ends the command line",

@@ -236,3 +236,20 @@ def test_log_without_two_lines_alike_is_read(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(f'{{"step":{step},"loss{step // 2}":1.5}}\n' for step in range(4_000)))
     assert 4_000 == len(list(read(path, mode="salvage")))
+
+
+EDGES = [2**53, 2**63 - 1, 2**63, 2**64, -1, -(2**63) + 1, -(2**63), -(2**64)]
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_steps_at_the_ends_of_64_bits_are_read_as_line_by_line(
+    edge: int, tmp_path: Path, one_by_one: pytest.MonkeyPatch
+) -> None:
+    """A step that is too large for 64 bits is what single lines make of it, also where a whole block has such ones."""
+    path = tmp_path / "metrics.jsonl"
+    steps = [*range(50), *[edge + at for at in (-1, 0, 1)] * 20, *range(50, 60)]
+    path.write_text("".join(f'{{"step": {step}, "loss": 0.5}}\n' for step in steps))
+    together = outcome(path, tmp_path / "a")
+    with one_by_one.context() as patch:
+        without_blocks(patch)
+        assert outcome(path, tmp_path / "b") == together

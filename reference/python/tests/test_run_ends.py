@@ -14,6 +14,7 @@ from property_examples import examples
 from toyspec import list_runs
 from toyspec.cli.main import main
 from toyspec.engine import native
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
@@ -225,3 +226,17 @@ def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
         ]
         assert {name: getattr(alone, name) for name in public} == {name: getattr(run, name) for name in public}
         assert alone.series.keys() == run.series.keys()
+
+
+@pytest.mark.parametrize("dialect", ["auto", None, "json-objects"])
+@pytest.mark.parametrize("name", ["ended", "killed", "metrics", "resumed long ago"])
+def test_ends_are_read_as_what_the_user_names(name: str, dialect: str | None, tmp_path: Path) -> None:
+    """A log that the user calls that of another program is read as one, as a whole reading of it does."""
+    path = _write(tmp_path, SOUND[name])
+    choice = DialectChoice(dialect)
+    ends = summarize_ends(path, dialect=choice, checked_bytes=0)
+    whole = summarize_run(path, dialect=choice)
+    assert _facts(whole) == _facts(ends)
+    assert (whole.profile, whole.dialect) == (ends.profile, ends.dialect)
+    if dialect == "json-objects":
+        assert whole.dialect is not None

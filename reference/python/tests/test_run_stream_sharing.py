@@ -206,7 +206,7 @@ def test_two_processes_do_not_write_one_run(directory: Path) -> None:
     started = [subprocess.Popen(command, text=True, **pipes) for _ in range(3)]
     # Each goes on only when all have tried.
     tried = [process.stdout.readline() for process in started if process.stdout]
-    answers = [process.communicate(timeout=60) for process in started]
+    answers = [process.communicate(timeout=300) for process in started]
     assert ["False\n", "False\n", "True\n"] == sorted(tried)
     assert 2 == sum(
         "another writer has it open; wait until it closes the file, or write to another directory" in err

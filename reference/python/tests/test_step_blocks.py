@@ -8,8 +8,7 @@ import pytest
 
 from test_engine_columns import long_stream, resumed_stream, scalar_stream
 from toyspec.engine import native
-from toyspec.reading.number_blocks import NumberBlock, StepFeed
-from toyspec.view.step_blocks import StepBlock, StepBlockFeed
+from toyspec.reading.number_blocks import NumberBlock, StepBlock, StepBlockFeed, StepFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,10 +21,9 @@ from command_line import toyspec_within as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.sync import folders, run_sync
-from toyspec.sync.destinations import target_of
 from toyspec.sync.results import SyncReport
 from toyspec.sync.run_sync import RunSync, SyncSettings
-from toyspec.sync.syncing import Syncing, Watching
+from toyspec.sync.syncing import Syncing, Watching, target_of
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
@@ -192,7 +191,7 @@ def test_another_run_there_stays(store: Store, run: Path) -> None:
     store.put(LOG, stream(7, run_id="other"))
     done = command("sync", str(run.parent), TO)
     assert (1, stream(7, run_id="other")) == (done.returncode, store.get(LOG))
-    assert b"events.jsonl there is of another run; use another place, or --keep-both" in done.stderr
+    assert b"its events.jsonl is of another run; use another place, or --keep-both" in done.stderr
     assert b"1 run \xe2\x86\x92 s3://bucket/runs: 1 of another run there" in done.stdout
     assert 0 == command("sync", "--keep-both", str(run.parent), TO).returncode
     (kept,) = (key for key in store.objects if ".prev-" in key)
@@ -231,7 +230,7 @@ def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -
     (result,) = syncing.once().runs
     (kept,) = (key for key in store.objects if ".prev-" in key)
     assert (stream(5), stream(6, run_id="new")) == (store.objects[kept], store.get(LOG))
-    assert [f"events.jsonl was another one there; it is kept as {kept.rpartition('/')[2]}"] == result.facts
+    assert [f"its events.jsonl was another one; it is kept as {kept.rpartition('/')[2]}"] == result.facts
 
 
 def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> None:
@@ -242,7 +241,7 @@ def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> Non
     toyspec.seal(run)
     put(run, b"", ".hidden")
     (result,) = sync(run).runs
-    assert ["the seal is not sent: it covers 1 files that are not; --all sends them"] == result.facts
+    assert ["the seal is left out: it covers 1 files that are; --all takes them too"] == result.facts
     assert [LOG] == sorted(store.versions)
     sync(run, chosen=SyncSettings(extent="all"))
     assert [LOG, "runs/a/weights/step_5.gguf", "runs/a/SHA256SUMS"] == list(store.versions)

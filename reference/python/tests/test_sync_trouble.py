@@ -86,7 +86,7 @@ def test_object_that_never_rests(store: Store, run: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(s3_buckets.S3Bucket, "put", refuse)
     (result,) = sync(run).runs
     assert "failed" == result.outcome
-    assert ["events.jsonl: another program changes it there all the time; end one of the two"] == result.facts
+    assert ["events.jsonl: another program changes it all the time; end one of the two"] == result.facts
 
 
 @pytest.mark.parametrize(

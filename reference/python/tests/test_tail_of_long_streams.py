@@ -14,7 +14,7 @@ from strategies import kinds, lines, valid_records
 from test_dialects import NAMES, content_of, sample
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.reading import follower, last_records
+from toyspec.reading import follower
 from toyspec.reading.live_file import LiveFile
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.records import Record
@@ -40,8 +40,8 @@ def shown(path: Path, *options: str) -> tuple[str, str]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a stream of a few lines a long one."""
     monkeypatch.setattr(follower, "_CHUNK_BYTES", 256)
-    monkeypatch.setattr(last_records, "_FIRST_BYTES", 32)
-    monkeypatch.setattr(last_records, "_GROWTH", 2)
+    monkeypatch.setattr(follower, "_FIRST_BYTES", 32)
+    monkeypatch.setattr(follower, "_GROWTH", 2)
 
 
 @st.composite
@@ -78,7 +78,7 @@ def test_the_last_events_are_the_same_as_when_everything_is_read(
         path.write_bytes(data)
         found = shown(path, "-n", str(number))
         with monkeypatch.context() as patch:
-            patch.setattr(last_records, "_MOST_BYTES", 0)
+            patch.setattr(follower, "_MOST_BYTES", 0)
             assert shown(path, "-n", str(number)) == found
         skips.append(len(data))
 
@@ -102,7 +102,7 @@ def test_logs_of_other_programs_have_the_same_last_events(
     for number in "0", "1", "7":
         found = shown(path, *options, "-n", number)
         with monkeypatch.context() as patch:
-            patch.setattr(last_records, "_MOST_BYTES", 0)
+            patch.setattr(follower, "_MOST_BYTES", 0)
             assert shown(path, *options, "-n", number) == found
 
 

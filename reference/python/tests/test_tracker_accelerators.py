@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from toyspec.tracker.accelerators import UnknownAcceleratorError, accelerators, find_accelerator, peak_flops
+from toyspec.tracker.compute import UnknownAcceleratorError, accelerators, find_accelerator, peak_flops
 
 FOUND = [
     ("TPU v4", "TPU v4"),

@@ -13,7 +13,6 @@ gguf = pytest.importorskip("gguf", reason="the extra `train` is not installed")
 np = pytest.importorskip("numpy")
 
 from toyspec.trainer import AdamW  # noqa: E402
-from toyspec.trainer.architectures import ARCHITECTURES  # noqa: E402
 from toyspec.trainer.checkpoints import (  # noqa: E402
     CheckpointError,
     CheckpointFacts,
@@ -22,7 +21,7 @@ from toyspec.trainer.checkpoints import (  # noqa: E402
     save_checkpoint,
     saved_steps,
 )
-from toyspec.trainer.language_model import LanguageModel  # noqa: E402
+from toyspec.trainer.language_model import ARCHITECTURES, LanguageModel  # noqa: E402
 from toyspec.trainer.settings import ARCHITECTURE_NAMES  # noqa: E402
 from toyspec.trainer.text import shipped_text  # noqa: E402
 

@@ -51,7 +51,7 @@ def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -128,7 +128,7 @@ def test_reader_of_the_lines_may_go_away(tmp_path: Path) -> None:
     process.stdout.readline()
     process.stdout.close()
     process.stdout = None
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert (0, b"") == (process.returncode, errors)
     assert 40 == len(losses(tmp_path / "run"))
 
@@ -143,7 +143,7 @@ def test_lines_that_cannot_be_written(tmp_path: Path) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
-            timeout=60,
+            timeout=300,
         )
     expected = b"toyspec: standard output: No space left on device; training continues without it\n"
     assert (0, expected) == (done.returncode, done.stderr)

@@ -11,8 +11,11 @@ np = pytest.importorskip("numpy", reason="the extra `train` is not installed")
 
 from toyspec.trainer import AdamW, layers  # noqa: E402
 from toyspec.trainer.architecture import Architecture  # noqa: E402
-from toyspec.trainer.architectures import ARCHITECTURES, start_values  # noqa: E402
-from toyspec.trainer.language_model import LanguageModel  # noqa: E402
+from toyspec.trainer.language_model import (  # noqa: E402
+    ARCHITECTURES,
+    LanguageModel,
+    start_values,
+)
 from toyspec.trainer.mlp import Mlp  # noqa: E402
 from toyspec.trainer.text import Text, shipped_text  # noqa: E402
 from toyspec.trainer.transformer import Transformer  # noqa: E402

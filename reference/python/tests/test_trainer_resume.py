@@ -197,7 +197,7 @@ def test_signal(tmp_path: Path, number: signal.Signals) -> None:
         if line.startswith("step 23:"):
             process.send_signal(number)
             break
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert "" == errors
     state, findings = next(
         (report.state, [finding.rule for finding in report.findings if finding.severity == "error"])
@@ -221,5 +221,5 @@ def test_signal(tmp_path: Path, number: signal.Signals) -> None:
         assert resumed.stdout is not None
         first = resumed.stdout.readline()
         resumed.kill()
-        resumed.communicate(timeout=30)
+        resumed.communicate(timeout=300)
         assert first.startswith(f"step {int(newest[5:-5]) + 1}: ")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.format import typed_decoders
+from toyspec.format import decoding
 
 if TYPE_CHECKING:
     import pytest
@@ -27,6 +27,6 @@ def test_decoders_are_made_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
     real = msgspec.json.Decoder
     monkeypatch.setattr(msgspec.json, "Decoder", made)
     with ThreadPoolExecutor(4) as pool:
-        decoders = list(pool.map(typed_decoders.typed_decoder, [int, str, float, bool]))
+        decoders = list(pool.map(decoding.typed_decoder, [int, str, float, bool]))
     assert [1] * 4 == seen
     assert 3 == decoders[0].decode(b"3")

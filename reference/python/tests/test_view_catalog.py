@@ -16,7 +16,7 @@ from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Store, status
 from loopback_store import stream as object_stream
 from toyspec import build_catalog, update_catalog
-from toyspec.view.named_roots import roots_of
+from toyspec.view.roots import roots_of
 from view_client import END, START, served, step, write_run
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_no_run_is_read_before_it_is_looked_at(runs: Path, client: Client, monke
         opened.append(path)
         raise OSError
 
-    monkeypatch.setattr("toyspec.view.visits._at", refuse)
+    monkeypatch.setattr("toyspec.view.viewed_runs._at", refuse)
     assert 4 == len(client.rows())
     assert [] == opened
     client.curves("loss", "b")

@@ -43,7 +43,7 @@ def posted(client: Client, body: object, path: str = "/api/annotate", **changed:
     }  # fmt: skip
     headers = usual | {name.replace("_", "-"): value for name, value in changed.items()}
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=300)
     try:
         connection.request("POST", path, data, {name: each for name, each in headers.items() if each is not None})
         answer = connection.getresponse()

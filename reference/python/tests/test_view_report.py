@@ -22,8 +22,8 @@ from loopback_store import BUCKET, stream
 from toyspec import checker
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
+from toyspec.view.frames import short_columns
 from toyspec.view.report import html_report
-from toyspec.view.short_columns import short_columns
 from view_client import END, START, step, write_run
 
 if TYPE_CHECKING:

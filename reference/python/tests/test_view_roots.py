@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 import loopback_store
 from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
-from toyspec.view.named_roots import roots_of
 from toyspec.view.report import html_report
+from toyspec.view.roots import roots_of
 from view_client import Client, served
 
 if TYPE_CHECKING:
@@ -53,6 +56,18 @@ def _last_step(client: Client, run: str) -> float:
 def test_roots_have_different_names(texts: list[str], names: list[str]) -> None:
     """The name is what was given, else the last part of the path, and more of it where two would be equal."""
     assert names == [root.name for root in roots_of(texts)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["p/a", "q/a", "p/a (2)", "q/a (2)", "a=p/b", "a (2)=x", "s3://p/a", "/", "a"])))
+@example(["p/a (2)", "q/a (2)", "p/a", "p/a"])
+def test_no_two_roots_have_one_name(texts: list[str]) -> None:
+    """Each root has a name of its own, whatever is given: what it was called, after a folder and before a number."""
+    names = [root.name for root in roots_of(texts)]
+    assert len(texts) == len(set(names))
+    for text, name in zip(texts, names, strict=True):
+        given_name = text.partition("=")[0] if "=" in text else text.rsplit("/", maxsplit=1)[-1] or "/"
+        assert re.fullmatch(rf"(?:[^/]+/)?{re.escape(given_name)}(?: \(\d+\))*", name)
 
 
 def test_path_with_an_equals_sign_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

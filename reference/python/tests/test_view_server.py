@@ -322,7 +322,7 @@ def test_token_is_needed_where_it_was_set(root: Path, tmp_path: Path) -> None:
 )
 def test_malformed_requests_do_no_harm(request_bytes: bytes, client: Client, capfd: pytest.CaptureFixture[str]) -> None:
     """The server answers with an error or closes the connection, says nothing, and goes on."""
-    with socket.create_connection(("127.0.0.1", client.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", client.server.port), timeout=300) as connection:
         connection.sendall(request_bytes)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 16):
@@ -333,7 +333,7 @@ def test_malformed_requests_do_no_harm(request_bytes: bytes, client: Client, cap
 
 def events(client: Client) -> Iterator[dict[str, Any]]:
     """Connect, and return the changes that the server reports from then on."""
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=300)
     connection.request("GET", "/api/changes")
     answer = connection.getresponse()
     assert answer.readline().startswith(b"retry")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from viewer_rows import DIALECT_ROWS, ROWS, dialect_text, text
+from viewer_rows import DIALECT_ROWS, RANKS, ROWS, dialect_text, ranks_text, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 def test_rows_that_the_viewer_is_tested_with_are_those_of_the_server(tmp_path: Path) -> None:
     """`reference/viewer/test/rows.json` is up to date; `python reference/python/tests/viewer_rows.py` writes it."""
     assert ROWS.read_text("utf-8") == text(tmp_path)
+
+
+def test_ranks_that_the_viewer_is_tested_with_are_those_of_the_server() -> None:
+    """`reference/viewer/test/ranks.json` is up to date; the same command writes it."""
+    assert RANKS.read_text("utf-8") == ranks_text()
 
 
 def test_logs_of_other_programs_that_the_viewer_is_tested_with_are_read_so(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Client:
 
     def get(self, path: str, *, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body of an answer; ``_`` in the name of a header stands for ``-``."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)
         try:
             connection.putrequest(method, path, skip_host="Host" in headers)
             for name, value in headers.items():
@@ -101,7 +101,7 @@ class Client:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until *holds* returns what is true."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not holds():
             assert time.monotonic() < deadline, self.json("/api/runs")
             time.sleep(0.02)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +13,22 @@ from toyspec import read
 from toyspec.checker import CheckOptions, iter_reports
 from toyspec.errors import StreamError
 from toyspec.findings import FileReport
+from toyspec.format.run_files import rank_file
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import NO_IDENTITY
+from toyspec.view.ranks import shown_ranks
 from toyspec.view.scanning import ScanWork, scan_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = ROOT / "conformance/cases"
 ROWS = ROOT / "reference/viewer/test/rows.json"
 SAMPLES = Path(__file__).parent / "dialects"
 DIALECT_ROWS = ROOT / "reference/viewer/test/dialect-rows.json"
+RANKS = ROOT / "reference/viewer/test/ranks.json"
 FOLDERS = (
     *(f"toy-v1/{name}" for name in ("canonical", "golden", "numbers", "nul-bytes", "resumption", "state", "views")),
     *(f"metrics-v1/{name}" for name in ("canonical", "numbers", "torn", "views")),
@@ -90,6 +95,48 @@ MADE = {
     ),
 }
 """Lines of logs with what a check can find, by their names."""
+
+
+def _rank_log(rank: int, records: Iterable[dict[str, Any]]) -> bytes:
+    start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "llama", "rank": rank, "world_size": 5}
+    every = [start | {"started_at": "2026-01-01T00:00:00Z"}, *records]
+    return b"".join(json.dumps(each).encode() + b"\n" for each in every)
+
+
+def _rank_steps(last: int, seconds: float = 1.0, **more: Any) -> list[dict[str, Any]]:
+    steps = ({"kind": "step", "t": at * seconds, "step": at, "loss": 1.0 / at} for at in range(1, last + 1))
+    return [each | more for each in steps]
+
+
+_ENTERED = {"kind": "region_enter", "t": 9.5, "region": "backward"}
+_INTERRUPTED = {"kind": "run_end", "t": 60.0, "reason": "interrupted"}
+RANK_LOGS = {
+    "computes-longest": {
+        rank: _rank_log(rank, [*_rank_steps(9, compute_us=1500 if rank == 1 else 1000), _INTERRUPTED])
+        for rank in (0, 1, 3)
+    },
+    "steps-take-longest": {rank: _rank_log(rank, _rank_steps(9, 1.5 if rank == 2 else 1.0)) for rank in (0, 1, 2)},
+    "fewer-regions": {
+        rank: _rank_log(rank, [*_rank_steps(9), *([] if rank == 1 else [_ENTERED]), _INTERRUPTED]) for rank in (0, 1, 2)
+    },
+    "without-an-end": {rank: _rank_log(rank, _rank_steps(9) + [_INTERRUPTED] * (rank != 2)) for rank in (0, 1, 2)},
+    "resumed-with-fewer": {
+        rank: _rank_log(
+            rank,
+            [
+                *_rank_steps(9),
+                {"kind": "run_resume", "t": 9.5, "from_step": 4, "resumed_at": "2026-01-01T01:00:00Z", "world_size": 2},
+                *(
+                    {"kind": "step", "t": 10.0 + at, "step": at, "loss": None if rank else 0.5}
+                    for at in range(5, 8 + rank)
+                ),
+                {"kind": "scalars", "t": 20.0, "step": 8, "values": {f"of_{rank}": rank, "both": -rank}},
+            ],
+        )
+        for rank in (0, 1)
+    },
+}
+"""Streams of ranks by the names of runs, for what no case of the corpus asks."""
 
 FACTS = (
     *(
@@ -209,9 +256,26 @@ def dialect_text(cache: Path) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-if __name__ == "__main__":
-    import tempfile
+def ranks_text() -> str:
+    """Return the file of the runs of several processes: a line for each, with what the server says of its ranks."""
+    lines = []
+    for folder in sorted({path.parent for path in CASES.glob("*/*/*/events.rank-*.jsonl")}):
+        stream = folder / "events.jsonl"
+        if stream.is_file():
+            found = shown_ranks(str(stream), "run")
+            lines.append(f"  {json.dumps(folder.relative_to(CASES).as_posix())}: {json.dumps(found)}")
+    for name, logs in RANK_LOGS.items():
+        with tempfile.TemporaryDirectory() as directory:
+            for rank, data in logs.items():
+                (Path(directory) / rank_file(rank)).write_bytes(data)
+            found = shown_ranks(os.path.join(directory, rank_file(0)), "run")
+        files = {rank_file(rank): data.decode() for rank, data in logs.items()}
+        lines.append(f"  {json.dumps(f'{name}#made')}: {json.dumps({'files': files, 'ranks': found})}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
+
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         ROWS.write_text(text(Path(folder)), "utf-8")
+        RANKS.write_text(ranks_text(), "utf-8")
         DIALECT_ROWS.write_text(dialect_text(Path(folder)), "utf-8")

@@ -88,6 +88,25 @@ export function curveOf(frame: Frame, axis: Axis): Curve | null {
   };
 }
 
+/** The run of a curve that is a mean. */
+export const MEAN = "\0mean";
+
+export interface Columns {
+  places: Float64Array;
+  mean: Float64Array;
+  low: Float64Array;
+  high: Float64Array;
+  count: Float64Array;
+}
+
+/** Returns the curve of a mean, with its range at each place, by the axis of one of its curves. */
+export function curveOfColumns({ header, axis }: Curve, { places, mean, low, high, count }: Columns): Curve {
+  const { length } = places;
+  // A level above 1 has the band drawn.
+  const own = { ...header, run: MEAN, level: 2, buckets: length, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], alerts: [], best: null };
+  return { header: own, axis, length, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(length) };
+}
+
 function filled(header: CurveHeader, name: string, length: number): Float64Array | null {
   const constant = header.constants?.[name];
   if (constant === undefined && header.tail?.[name] === undefined) return null;

@@ -185,6 +185,12 @@ export interface Sample extends Placed {
   truncated?: boolean;
 }
 
+/** A text that a run logged by name. */
+export interface NamedText extends Placed {
+  name: string;
+  text: Json;
+}
+
 export interface Note extends AxisPlace {
   text: string;
   line: number;
@@ -292,12 +298,48 @@ export interface Detail {
   media?: Media[];
   alerts?: Alert[];
   references?: Reference[];
+  texts?: NamedText[];
   histograms: HistogramSeries[];
   op_timings: OpTiming[];
   regions: Region[];
   files: { path: string; bytes: number }[];
   seal: { state: "none" | "whole" | "broken" | "unchecked"; files: number };
   left_out: { [list: string]: number };
+}
+
+/** How far one process of a run came. */
+export interface RankProgress {
+  rank: number;
+  /** The id of its curves: for rank 0 that of the run. */
+  run: string;
+  state: State;
+  reason: string | null;
+  error: string | null;
+  first_step: number | null;
+  last_step: number | null;
+  /** Steps that it lacks to the rank that came furthest. */
+  behind: number | null;
+  /** Medians, in seconds: from one step to the next, and what it computes of that. */
+  step_seconds: number | null;
+  compute_seconds: number | null;
+  /** From its last record to the last one of any rank. */
+  silent_seconds: number | null;
+}
+
+/** The processes of one run. */
+export interface Ranks {
+  world_size: number | null;
+  ranks: RankProgress[];
+  /** Those without a log. */
+  missing: number[];
+  /** Logs that cannot be read. */
+  errors: string[];
+  first_to_stop: { rank: number; why: string } | null;
+  slowest: { rank: number; factor: number; by: string } | null;
+  /** The last value of each metric over the ranks that have it. */
+  metrics: { [name: string]: { ranks: number; mean: number | null; smallest: number | null; smallest_rank: number; largest: number | null; largest_rank: number } };
+  /** Metrics that rank 0 does not have. */
+  metrics_elsewhere: string[];
 }
 
 export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean };
@@ -308,6 +350,8 @@ export interface ReportHeader {
   written: string;
   listing: Listing;
   details: { [id: string]: Detail };
+  /** Those of runs of several processes, by the ids of the runs. */
+  ranks?: { [id: string]: Ranks };
   /** Small media files as Base64, by their hashes. */
   media?: { [sha256: string]: string };
 }
@@ -339,12 +383,14 @@ export interface Backend {
   /** Gives each frame to *take* when it arrives; resolves after the last one. */
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
   detail(run: string): Promise<Detail>;
+  /** Null where only one process of the run has a log. */
+  ranks(run: string): Promise<Ranks | null>;
   /** Null where raw lines are not at hand. */
   point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
-  /** Returns the address of a media file; null where it is not at hand. */
   /** Writes an annotation; absent where nothing can be written. */
   annotate?(run: string, said: Annotation): Promise<void>;
+  /** Returns the address of a media file; null where it is not at hand. */
   mediaAddress(run: string, media: Pick<Media, "sha256" | "media_type">): string | null;
   mediaBytes(run: string, media: Pick<Media, "sha256" | "media_type">): Promise<Uint8Array>;
   /** Calls *take* at every change until the function that it returns is called. */

@@ -3,6 +3,9 @@
 export type View = "runs" | "charts" | "compare" | "run";
 export type XAxis = "step" | "time" | "wall" | "epoch" | "tokens" | "defined";
 
+/** How charts of one run show its ranks: the mean with the range, each of them, or the first alone. */
+export type RankManner = "range" | "each" | "first";
+
 export interface ViewState {
   view: View;
   /** Id of the run of the view `run`. */
@@ -38,13 +41,15 @@ export interface ViewState {
   colour: string;
   /** Id of the run that the curves of the others are shown above, "" for none. */
   base: string;
+  ranks: RankManner;
 }
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", colour: "", base: "",
+  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", colour: "", base: "", ranks: "range",
 };
 
+const RANK_MANNERS: readonly RankManner[] = ["range", "each", "first"];
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
 /** Titles of the axis x. */
 export const AXIS_TITLES: { readonly [axis in XAxis]: string } = { step: "Step", time: "Time since start", wall: "Date and time", epoch: "Epoch", tokens: "Tokens", defined: "Defined step" };
@@ -93,6 +98,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("by", state.group, state.group === "");
   put("colour", state.colour, state.colour === "");
   put("minus", state.base, state.base === "");
+  put("ranks", state.ranks, state.ranks === START.ranks);
   return found;
 }
 
@@ -120,6 +126,7 @@ export function stateIn(hash: string): ViewState {
     group: found.get("by") ?? "",
     colour: found.get("colour") ?? "",
     base: found.get("minus") ?? "",
+    ranks: RANK_MANNERS.find((manner) => manner === found.get("ranks")) ?? START.ranks,
   };
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ import { rowOf } from "../src/folder/rows.js";
 import { Scan } from "../src/folder/scan.js";
 import { tokensOf } from "../src/folder/curves.js";
 import { curveOf } from "../src/frames.js";
-import type { Frame, MetricFacts, Run } from "../src/protocol.js";
+import type { Frame, MetricFacts, Ranks, Run } from "../src/protocol.js";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../../../..");
 const TOY = { kinds: { step: "extra", scalars: "values" }, nested: "extra" };
@@ -200,4 +200,48 @@ test("flags are where the tokens of all steps put them; after abandoned steps, h
   const lines = ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}', step(1), step(2), note(2), step(3), note(3), '{"kind":"run_resume","t":4.0,"from_step":2}', note(4), ""];
   const { notes } = await (await opened(lines.join("\n"))).detail("a");
   assert.deepEqual(notes.map(({ tokens }) => tokens), [1024, 1536, null]);
+});
+
+/** A folder of one run with files of these names. */
+function folderOf(files: { [name: string]: Uint8Array<ArrayBuffer> }): Catalog {
+  const picked = Object.entries(files).map(([name, data]) => ({ path: `runs/run/${name}`, blob: new Blob([data]) }));
+  return new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files: picked }] }), () => undefined);
+}
+
+test("what is said of ranks is what the server says, and only the run itself is listed", async () => {
+  const cases = JSON.parse(readFileSync(join(ROOT, "reference/viewer/test/ranks.json"), "utf8")) as { [path: string]: unknown };
+  assert.ok(Object.keys(cases).length > 15);
+  for (const [path, expected] of Object.entries(cases)) {
+    const isMade = path.endsWith("#made");
+    const made = expected as { files: { [name: string]: string }; ranks: Ranks };
+    const directory = join(ROOT, "conformance/cases", path);
+    const names = isMade ? [] : readdirSync(directory).filter((name) => name.endsWith(".jsonl"));
+    const files = isMade ? Object.fromEntries(Object.entries(made.files).map(([name, text]) => [name, new TextEncoder().encode(text)])) : Object.fromEntries(names.map((name) => [name, new Uint8Array(readFileSync(join(directory, name)))]));
+    const catalog = folderOf(files);
+    await catalog.work();
+    const { runs } = await catalog.runs();
+    assert.deepEqual(runs.map(({ id }) => id), ["run"], path);
+    const [found, said] = [await catalog.ranks("run"), isMade ? made.ranks : (expected as Ranks)];
+    // Python says more of a file of another format.
+    const shortly = (ranks: Ranks | null) => ranks && { ...ranks, errors: ranks.errors.map((error) => error.slice(0, error.indexOf(":"))) };
+    assert.deepEqual(rounded(shortly(found)), rounded(shortly(said)), path);
+  }
+});
+
+/** Numbers with the digits that do not depend on the order of a sum. */
+function rounded(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (_, each: unknown) => (typeof each === "number" ? Number(each.toPrecision(12)) : each)));
+}
+
+test("curves of other ranks and their points have ids below that of the run", async () => {
+  const start = (rank: number) => `{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","rank":${rank},"world_size":2}\n`;
+  const log = (rank: number) => new TextEncoder().encode(`${start(rank)}{"kind":"step","t":1.0,"step":1,"loss":${rank}.5}\n`);
+  const catalog = folderOf({ "events.jsonl": log(0), "events.rank-1.jsonl": log(1) });
+  await catalog.work();
+  const values: [string, number][] = [];
+  const runs = ["run", "run/events.rank-1.jsonl"];
+  await catalog.curves({ metric: "loss", runs, axis: "step", buckets: 100 }, (frame) => values.push([frame.header.run, curveOf(frame, "step")!.last[0]!]));
+  assert.deepEqual(values, [["run", 0.5], ["run/events.rank-1.jsonl", 1.5]]);
+  const point = await catalog.point({ run: runs[1]!, metric: "loss", axis: "step", at: 1 });
+  assert.deepEqual([point?.file, point?.line, point?.value], ["events.rank-1.jsonl", 2, 1.5]);
 });

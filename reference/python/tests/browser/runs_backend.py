@@ -176,6 +176,7 @@ class Backend(http.server.BaseHTTPRequestHandler):
             "/api/curve": self._curve,
             "/api/run": self._run,
             "/api/point": self._point,
+            "/api/ranks": self._ranks,
             "/api/changes": self._changes,
             "/files": self._files,
             "/media": self._media,
@@ -212,6 +213,9 @@ class Backend(http.server.BaseHTTPRequestHandler):
             self._refuse("no such run")
         else:
             self._send(json.dumps(run.whole()).encode())
+
+    def _ranks(self, _query: dict[str, list[str]]) -> None:
+        self._send(b"null")
 
     def _point(self, query: dict[str, list[str]]) -> None:
         at = round(float(query["at"][0]))

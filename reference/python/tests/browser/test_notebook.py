@@ -37,7 +37,7 @@ def executed(root: Path) -> list[str]:
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    nbclient.NotebookClient(made, timeout=60, resources={"metadata": {"path": str(root)}}).execute()
+    nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": str(root)}}).execute()
     return [cell.outputs[-1]["data"]["text/html"] for cell in made.cells]
 
 

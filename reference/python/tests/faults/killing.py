@@ -91,7 +91,7 @@ def _write_for_ever(writer: str, path: str, size: int, shared: memoryview[int]) 
 
 
 def _kill(child: int, shared: memoryview[int], delay: float) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not shared[IS_OPEN] and time.monotonic() < deadline:
         time.sleep(0.0002)
     time.sleep(delay)

@@ -25,7 +25,7 @@ from faults.soak_parts import FOLLOWERS, MARK, WRITERS, WriterOpening
 
 FOLLOWING = 3
 ACKNOWLEDGED, STEP, BEGUN = 0, 1, 2
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 300.0
 
 
 class Account(msgspec.Struct):

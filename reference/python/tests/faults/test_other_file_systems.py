@@ -151,7 +151,7 @@ def test_n07_a_follower_needs_no_watches(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     count("faults injected")
     assert "['run_start', 'run_end', 'ended']" == done.stdout.strip()

@@ -58,7 +58,7 @@ def test_c03_c06_children_that_fork_and_leave_write_nothing_twice(tmp_path: Path
     """
     run = tmp_path / "run"
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), str(run)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     count("faults injected", 40)
     steps = [record["step"] for record in toyspec.read(run, mode="strict") if record.kind == "step"]
     assert list(range(1, 41)) == steps
@@ -79,7 +79,7 @@ def test_c04_a_lock_whose_owner_was_killed_is_free_although_its_child_lives(tmp_
     """
     run = tmp_path / "run"
     command = [sys.executable, "-c", textwrap.dedent(program), str(run)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, timeout=300)
     child = int(done.stdout)
     try:
         count("kills")

@@ -157,7 +157,7 @@ def test_e09_a_caller_that_tries_again_on_a_freed_disk_writes_once(tmp_path: Pat
     disk, copy = tmp_path / "disk", tmp_path / "copy.jsonl"
     disk.mkdir()
     command = [*small_disk(disk, "64k"), sys.executable, "-c", textwrap.dedent(program), str(disk), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     count("faults injected")
     failures, last = map(int, done.stdout.split())
     assert 1 == failures
@@ -176,7 +176,7 @@ def test_e04_e02_a_limit_of_file_size_leaves_whole_records(limit: int, tmp_path:
     run = tmp_path / "run"
     command = [sys.executable, "-c", program, str(run), "200"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     demand(done, run / "events.jsonl")
     assert "file too large" in done.stderr.lower()
     if limit < 200:  # not even run_start fits, and no empty file is left
@@ -201,6 +201,6 @@ def test_e01_s06_a_full_output_is_an_error_of_the_command(tmp_path: Path) -> Non
         run.run_start()
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "toyspec", "check", "--format", "json", str(tmp_path / "run")]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
     assert done.returncode not in {0, 1}
     assert "Traceback" not in done.stderr

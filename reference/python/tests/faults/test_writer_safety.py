@@ -51,7 +51,7 @@ def resume(folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
     prefix, env = options.get("prefix", []), {**os.environ, "PYTHONPATH": str(TESTS), **options.get("env", {})}
     command = [*prefix, sys.executable, "-c", textwrap.dedent(RESUME), str(folder)]
     count("faults injected")
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 def beside(folder: Path) -> list[bytes]:
@@ -107,7 +107,7 @@ def test_a_disk_that_is_nearly_full_keeps_the_fragment_where_it_is(tmp_path: Pat
         assert data == open(folder + "/events.jsonl", "rb").read()
     """
     command = [*small_disk(disk, "300k"), sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     count("faults injected")
     assert 0 == done.returncode, done.stderr
     assert 2 == done.stderr.count("No space left on device; logging stops")

@@ -1,15 +1,16 @@
-"""What an auditor asks about a run, from its log and the files beside it, and whether such a document still holds."""
+"""What an auditor asks about a run, from its log and files; its energy; whether such a document still holds."""
 
 from __future__ import annotations
 
 import os
 from html import escape
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from toyspec.answers.digested_run import DigestedRun
-from toyspec.answers.energy import DeviceEnergy, devices_of, energy_of
 from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
 from toyspec.format.run_files import ranks_beside
 from toyspec.reading.log_detection import DialectChoice
@@ -20,17 +21,20 @@ from toyspec.runs.metric_names import losses_first
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from toyspec.reading.records import Record
     from toyspec.runs.summary import RunSummary
 
 FORM: Final = "toyspec-evidence/v1"
 """What a document calls its form."""
-
 _ASKED = ("command", "code", "data", "environment", "machines", "duration", "results", "decisions")
 _BESIDE = ("changes.diff", "environment.json")
 _FACTS = ("run_id", "profile", "state", "ended", "reason", "error", "first_step", "last_step", "records", "bytes")
+_SUFFIX = "power_watts"
+_MOST_WATTS = 1e9
+_LONGEST = 3.0
+"""An interval longer than this many median intervals is not measured."""
 
 
 def evidence_of(
@@ -189,3 +193,69 @@ def _html(value: Any) -> str:
     if isinstance(value, list):
         return f"<ol>{''.join(f'<li>{_html(each)}</li>' for each in value)}</ol>" if value else "none"
     return "not recorded" if value is None else escape(str(value))
+
+
+class DeviceEnergy(msgspec.Struct, frozen=True):
+    """What one device used, as far as it was sampled."""
+
+    host: str | None
+    """Name of the machine; None where the log does not have it."""
+    device: str
+    """Name of the metric of its power, in watts."""
+    rank: int
+    """The process whose samples these are."""
+    joules: float
+    """Energy between samples, by the trapezoidal rule."""
+    samples: int
+    measured_seconds: float
+    """Time between samples that were near enough to each other."""
+    left_out_seconds: float
+    """Time between samples that were further apart than 3 median intervals."""
+
+
+def devices_of(records: Iterable[Record], host: str | None, rank: int) -> list[DeviceEnergy]:
+    """Return the energy of each device that *records* have samples of, superseded ones included: they used it too."""
+    samples: dict[str, list[tuple[float, float]]] = {}
+    for record in records:
+        extra = record.get("extra") if record.kind == "system" else None
+        if record.time is None or not isinstance(extra, dict):
+            continue
+        for name, watts in extra.items():
+            if name.endswith(_SUFFIX) and type(watts) in (int, float) and 0 <= watts < _MOST_WATTS:
+                samples.setdefault(name, []).append((record.time, float(watts)))
+    return [_integrated(name, host, rank, found) for name, found in samples.items()]
+
+
+def energy_of(devices: list[DeviceEnergy], seconds: float | None, said: Any, unsampled: list[int]) -> dict[str, Any]:
+    """Return the energy of a run that took *seconds*, with all that was not measured.
+
+    *said* is what the log itself says, in joules; *unsampled* are the processes without samples. A device that several
+    processes of one machine sampled counts once.
+    """
+    best: dict[tuple[str | None, str], DeviceEnergy] = {}
+    for each in sorted(devices, key=lambda device: (-device.measured_seconds, device.rank)):
+        best.setdefault((each.host, each.device), each)
+    counted = sorted(best.values(), key=lambda device: (device.rank, device.device))
+    gaps = ["processors, memory, network, storage and cooling, unless a sampled device includes them"]
+    gaps += [f"rank {rank}: it has no samples of power" for rank in unsampled]
+    for each in counted:
+        missing = None if seconds is None else max(0.0, seconds - each.measured_seconds)
+        if missing is None or missing > 0:
+            shown = "an unknown number of" if missing is None else f"{missing:.3f}"
+            gaps.append(f"{shown} seconds of {each.device} on rank {each.rank}: no samples near enough to each other")
+    return {
+        "joules": sum(each.joules for each in counted) if counted else None,
+        "devices": [msgspec.to_builtins(each) for each in counted],
+        "log_says_joules": said if isinstance(said, int | float) else None,
+        "not_measured": gaps,
+    }
+
+
+def _integrated(name: str, host: str | None, rank: int, samples: list[tuple[float, float]]) -> DeviceEnergy:
+    pairs = [(one, two) for one, two in pairwise(samples) if two[0] > one[0]]
+    longest = _LONGEST * median(two[0] - one[0] for one, two in pairs) if pairs else 0.0
+    near = [(one, two) for one, two in pairs if two[0] - one[0] <= longest]
+    joules = sum((two[0] - one[0]) * (one[1] + two[1]) / 2 for one, two in near)
+    measured = sum(two[0] - one[0] for one, two in near)
+    whole = sum(two[0] - one[0] for one, two in pairs)
+    return DeviceEnergy(host, name, rank, joules, len(samples), measured, whole - measured)

@@ -1,23 +1,83 @@
-"""Reads a catalog: its runs as a table, and answers to questions in SQL."""
+"""Reads a catalog: its runs as a table, what a list shows of each, and answers to questions in SQL."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.catalog.layout import unreadable
-from toyspec.catalog.query_columns import Named, query_columns
+from toyspec.catalog.filter_sql import pointer
+from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.run_table import Order, RunSelection, RunTable
-from toyspec.catalog.tables import library
+from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
     from toyspec.runs.listing import Runs
 
-
 _ZONED = "TIMESTAMP WITH TIME ZONE"
+# A name that fewer runs have is a column of a query that mentions it, and no column of ``select *``.
+_LEAST_SHARE = 20
+_MOST_COLUMNS = 1000
+_MENTIONED = re.compile(r'"((?:config|model|last|best|nan|findings)\.(?:[^"]|"")+)"', re.IGNORECASE)
+_WHOLE = {"BIGINT", "UBIGINT"}
+_BATCH = 5000
+
+
+class ShownRun(NamedTuple):
+    """The columns of a run that a table shows; those that are JSON are text."""
+
+    stream: str
+    run: str
+    run_id: str | None
+    name: str | None
+    group: str | None
+    tags: list[str]
+    notes: str | None
+    starred: bool
+    hidden: bool
+    profile: str | None
+    dialect: str | None
+    state: str
+    sealed: bool
+    ended: str
+    reason: str | None
+    error: str | None
+    first_step: int | None
+    last_step: int | None
+    final_loss: float | None
+    seconds: float | None
+    started_at: str | None
+    records: int | None
+    bytes: int
+    errors: int
+    warnings: int
+    infos: int
+    config: str | None
+    model: str | None
+    metrics: str | None
+    identity: str
+    """Changes with the stream and with the files of its run beside it; empty where it is not known."""
+
+
+def shown_runs(catalog: str) -> Iterator[ShownRun]:
+    """Yield the runs of the directory *catalog* in the order of their streams; raise CatalogError."""
+    manifest = read_manifest(catalog)
+    if not manifest.runs:
+        return
+    columns = ", ".join(map(name, ShownRun._fields))
+    query = f"SELECT {columns} FROM {parquet(catalog, manifest.runs)} ORDER BY stream"
+    connection = connect()
+    try:
+        found = connection.execute(query)
+        while rows := found.fetchmany(_BATCH):
+            yield from map(ShownRun._make, rows)
+    except library().Error as error:
+        raise unreadable(catalog, manifest, error) from None
+    finally:
+        connection.close()
 
 
 class Answer(NamedTuple):
@@ -108,3 +168,77 @@ def _reason(error: Exception, manifest: Manifest) -> str:
     near = " ".join(more.split("\n", 1)[0].split()) if more.lstrip().startswith("Candidate bindings") else ""
     listed = '`toyspec query "describe runs"` lists the columns; names with a dot or a slash are quoted: "config.lr"'
     return f"{fact} {f'{near}. ' if near else ''}{listed}"
+
+
+class Named(NamedTuple):
+    """A name of a setting, a metric or a rule, of all runs of a catalog."""
+
+    part: str
+    """The column of JSON that has it."""
+    name: str
+    types: list[str]
+    """The types that DuckDB has for its values."""
+    runs: int
+    """Number of runs that have it."""
+
+
+class _Column(NamedTuple):
+    title: str
+    sql: str
+    runs: int
+    is_usual: bool = True
+    """Whether it is a column without being mentioned, if many runs have it."""
+
+
+def query_columns(sql: str, names: Sequence[Named]) -> str:
+    """Return the SQL of the columns of the table of runs for the query *sql*."""
+    # DuckDB does not tell names by their case; what is mentioned comes first.
+    exact = {each.replace('""', '"') for each in _MENTIONED.findall(sql)}
+    mentioned = set(map(str.lower, exact))
+    least = max((each.runs for each in names), default=0) / _LEAST_SHARE
+    usual: list[_Column] = []
+    asked: list[_Column] = []
+    for column in (column for each in names for column in _columns(each)):
+        if column.title.lower() in mentioned:
+            asked.append(column)
+        elif column.is_usual and column.runs >= least:
+            usual.append(column)
+    usual = sorted(usual, key=lambda column: -column.runs)[:_MOST_COLUMNS]
+    chosen: dict[str, _Column] = {}
+    for column in (*sorted(asked, key=lambda column: column.title not in exact), *usual):
+        chosen.setdefault(column.title.lower(), column)
+    made = sorted(chosen.values())
+    return ", ".join([*map(name, COLUMNS), *(f"{column.sql} AS {name(column.title)}" for column in made)])
+
+
+def _columns(named: Named) -> Iterator[_Column]:
+    """Yield the columns of a name."""
+    if named.part == "settings":
+        kind = _type_of(named.types)
+        value = f"json_extract(settings, {text(pointer(named.name))})"
+        is_model = named.name.startswith("model.")
+        yield _Column(f"config.{named.name}", _typed(value, kind), named.runs, not is_model)
+        if is_model:
+            yield _Column(named.name, _typed(value, kind), named.runs)
+        return
+    if named.part == "findings":
+        value = f"json_extract(findings, {text(pointer(named.name))})"
+        yield _Column(f"findings.{named.name}", _typed(value, "BIGINT"), named.runs)
+        return
+    for part in ("last", "best", "nan"):
+        value = f"json_extract(metrics, {text(pointer(named.name, part))})"
+        yield _Column(f"{part}.{named.name}", _typed(value, "DOUBLE"), named.runs, part != "nan")
+
+
+def _typed(value: str, kind: str) -> str:
+    """Return the SQL of a value of JSON as *kind*; text unchanged."""
+    return f"json_extract_string({value}, '$')" if kind == "VARCHAR" else f"TRY_CAST({value}::VARCHAR AS {kind})"
+
+
+def _type_of(types: Sequence[str]) -> str:
+    """Return the type of a column for values of the *types* of JSON."""
+    found = set(types) - {"NULL"}
+    if found <= {*_WHOLE, "DOUBLE"}:
+        # A whole number may be larger than 64 bits hold.
+        return "HUGEINT" if found <= _WHOLE else "DOUBLE"
+    return "BOOLEAN" if found == {"BOOLEAN"} else "VARCHAR"

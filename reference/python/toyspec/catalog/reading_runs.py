@@ -20,9 +20,8 @@ from toyspec.reading.reader import read
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import summarize_ends
-from toyspec.runs.engine_totals import take_extremes
 from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import Extent, RunSummary
+from toyspec.runs.summary import Extent, RunSummary, take_extremes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

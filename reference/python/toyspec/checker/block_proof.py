@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
 import msgspec
 
 from toyspec.format.date_times import is_date_time
+from toyspec.format.decoding import typed_decoder
 from toyspec.format.integers import take_integers
 from toyspec.format.profiles import tag_of
-from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import DATE_TIMES, FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.checker.line_places import Lines
+    from toyspec.checker.collecting import Lines
     from toyspec.findings import Profile
     from toyspec.format.integers import Path
 

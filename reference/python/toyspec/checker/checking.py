@@ -1,4 +1,4 @@
-"""Checks streams, bundles, directories of runs, standard input and bytes."""
+"""Checks streams, bundles, directories of runs, standard input and bytes, with one or several workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import closing
 from functools import cache, partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
 import msgspec
@@ -33,7 +34,7 @@ from toyspec.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Strea
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from toyspec.checker.seals import SealComparison
     from toyspec.distributed.crews import Workers
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from toyspec.watching import Watch
 
 Verdict = FileReport | PathError | Skipped
-
 _CHUNK_BYTES = 1 << 18
 _CANDIDATES_HELP = (
     "name one of them with --step-key KEY, or describe it as a dialect in toyspec.toml: `toyspec dialect new FILE`"
@@ -195,7 +195,7 @@ def _verdicts(
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):
-        from toyspec.checker.native_files import NativeThreads
+        from toyspec.checker.native_checker import NativeThreads
 
         watch = partial(_forward, on_progress, 0, known) if on_progress else None
         threads = NativeThreads(engine, options, workers, watch)
@@ -203,8 +203,6 @@ def _verdicts(
         return
     if workers != 1:
         # Imported here, since one worker, the usual case, does not need it.
-        from toyspec.checker.parallel import check_in_parallel, workers_for
-
         chosen = workers_for(workers, is_remote=is_remote) if isinstance(workers, int) else workers
         work = partial(_check_found, options=options, walk=walk)
         with closing(check_in_parallel(streams, work, chosen)) as checked:
@@ -395,3 +393,43 @@ def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
 def _known_size(paths: Iterable[str]) -> int:
     found = (stream for path in paths for stream in find_streams(path))
     return sum(stream.size for stream in found if isinstance(stream, Stream))
+
+
+def check_in_parallel(
+    found: Iterable[Found], check: Callable[[Found], Verdict], workers: Workers
+) -> Generator[tuple[Found, Verdict]]:
+    """Yield each of *found* with the result of *check*, in order; *workers* call it.
+
+    A stream that ends its worker each time is a PathError.
+    """
+    # One stream needs no workers, and these modules take as long to import as it takes to check.
+    from toyspec.distributed.running import Work, results_of
+
+    work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
+    for is_here, group in groupby(found, lambda item: item.path == STANDARD_INPUT):
+        if is_here:  # only this process can read it
+            yield from ((item, check(item)) for item in group)
+            continue
+        with closing(results_of(group, work, workers)) as results:
+            yield from results
+
+
+def workers_for(number: int, *, is_remote: bool) -> Workers:
+    """Return *number* workers of this machine."""
+    from toyspec.distributed.processes import Processes
+    from toyspec.distributed.threads import Threads
+
+    return Threads(number) if is_remote else Processes(number)
+
+
+def weight(found: Found) -> int:
+    """Return the number of bytes to read; 0 for a stream whose size is not known."""
+    return found.size if isinstance(found, Stream) else 1
+
+
+def _check_batch(batch: list[Found], check: Callable[[Found], Verdict]) -> list[Verdict]:
+    return [check(item) for item in batch]
+
+
+def _not_checked(item: Found, reason: str) -> PathError:
+    return PathError(item.path, f"not checked: {reason}; all others were checked")

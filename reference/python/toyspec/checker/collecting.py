@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import cached_property
+from io import BytesIO
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.findings import Excerpt, Finding, Profile, Severity
+from toyspec.format.lines import Line
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from toyspec.checker.options import CheckOptions
     from toyspec.format.line_validation import ValidatedLine
-    from toyspec.format.lines import Line
     from toyspec.read_reports import Fragment
 
 _EXCERPT_BEFORE = 60
@@ -209,3 +212,62 @@ class Collector:
         if self._options.reports(rule):
             self.suppressed[rule] = self.suppressed.get(rule, 0) + number
             self._has_error = self._has_error or self.severity(rule) == "error"
+
+
+class Lines:
+    """Whole lines that follow each other in a stream: the first is *number* at *offset*."""
+
+    def __init__(self, together: bytes, *, number: int, offset: int) -> None:
+        self.together = together
+        """The bytes of all lines, with their LFs."""
+        self.number = number
+        self._offset = offset
+
+    @cached_property
+    def data(self) -> list[bytes]:
+        """The bytes of each line, with its LF."""
+        # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
+        return BytesIO(self.together).readlines()
+
+    @cached_property
+    def hold_null(self) -> bool:
+        """False where no line has a null."""
+        return b"null" in self.together
+
+    def last_place(self, number: int) -> Location:
+        """Return the place of the last of *number* lines, which are all that there are."""
+        return Location(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)
+
+    def place(self, index: int) -> Location:
+        """Return the place of a line's first byte."""
+        return Location(self.number + index, self._starts[index])
+
+    def line(self, index: int) -> Line:
+        """Return a line in the form that the exact path takes."""
+        data = self.data[index][:-1]
+        return Line(self.number + index, self._starts[index], len(data), data, b"")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate(map(len, self.data), initial=self._offset))
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """Return the RFC 6901 JSON Pointer of *path*."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def and_parent(pointer: str) -> tuple[str, str]:
+    """Return *pointer* and that of the value around it."""
+    return pointer, pointer.rpartition("/")[0]
+
+
+def offset_at(pointer: str, places: dict[str, int]) -> int:
+    """Return the byte offset of the value at *pointer*; if it is missing, of the object around it."""
+    own, parent = and_parent(pointer)
+    return places.get(own, places.get(parent, 0))
+
+
+def by_place(finding: Any, places: dict[str, int]) -> tuple[int, int]:
+    """Return the sort key of a finding in one line: its place, then the order of its rule."""
+    return offset_at(finding.pointer, places), rules.ORDER[finding.rule]

@@ -73,7 +73,7 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
         from toyspec.checker.native_checker import NativeChecker
 
         return NativeChecker(engine, path, options, name=name)
-    from toyspec.checker.plain_checker import PlainChecker
+    from toyspec.checker.stream_checker import PlainChecker
 
     return PlainChecker(path, options, detect=detect, name=name)
 

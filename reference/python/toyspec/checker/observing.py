@@ -14,7 +14,7 @@ from toyspec.generated import messages
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:
-    from toyspec.checker.line_places import Lines
+    from toyspec.checker.collecting import Lines
 
 _NO_PHASE: dict[str, Any] = {"field": None, "default": None, "from": None}
 

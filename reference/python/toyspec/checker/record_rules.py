@@ -5,27 +5,39 @@ This is the exact path. It is slow and complete; regular records do not take it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.validators import extend
 
-from toyspec.checker.collecting import RecordFinding
-from toyspec.checker.line_places import pointer_to
+from toyspec.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at, pointer_to
+from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
+from toyspec.format.integers import take_integers
+from toyspec.format.line_validation import spans
+from toyspec.format.profiles import tag_of
 from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_SAFE_INTEGER, MAX_SUGGESTION_CHARS
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from jsonschema.exceptions import ValidationError
 
     from toyspec.findings import Profile
+    from toyspec.format.integers import Path
+
+NOTHING_BAD: frozenset[str] = frozenset()
+"""The fields of a record without findings that later rules ignore: none."""
+_NUMBER = re.compile(rb"[-+.0-9eE]+")
+# Findings that do not make a field wrong.
+_HARMLESS = frozenset([rules.UNSAFE_INTEGER])
+_FLOATS = ("number", "binary32")
 
 
 class UnknownKey(msgspec.Struct, frozen=True):
@@ -49,6 +61,8 @@ _KEYWORD_RULES = {
     "minLength": rules.BAD_FORMAT,
     "maxLength": rules.BAD_FORMAT,
 }
+
+
 # If several keywords fail at one place, the first of these is reported.
 _PRIORITY = (
     rules.MISSING_KEY,
@@ -58,7 +72,10 @@ _PRIORITY = (
     rules.BAD_FORMAT,
     rules.OUT_OF_RANGE,
 )
+
+
 _DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
+
 
 _TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
@@ -67,10 +84,16 @@ _TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
         "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
     }
 )
+
+
 _Validator: Any = extend(  # type: ignore[no-untyped-call]  # the library has no types
     Draft202012Validator, type_checker=_TYPE_CHECKER
 )
+
+
 _FORMATS = FormatChecker(formats=())
+
+
 _FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
 
 
@@ -200,6 +223,8 @@ def _shown(value: Any) -> str:
 
 
 _SAFE = messages.expected_safe_integer(limit=MAX_SAFE_INTEGER)
+
+
 _EXPECTED: dict[str, Callable[[Any], str]] = {
     "type": _type_names,
     "const": _shown,
@@ -260,3 +285,116 @@ def _unknown_inside(value: Any, declared: Any, path: str, pointer: str) -> Itera
     elif constructor == "array" and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unknown_inside(item, part, path, f"{pointer}/{index}")
+
+
+class RecordChecker:
+    """Checks the records of one stream."""
+
+    def __init__(self, profile: Profile, collector: Collector) -> None:
+        self._profile = profile
+        self._collector = collector
+        self._tag = tag_of(profile)
+        self._kinds = [kind for kind, fields in FIELDS[profile].items() if self._tag is None or self._tag in fields]
+        self._validator: Any = None
+        self._has_whole_float = False
+
+    def check(self, value: dict[str, Any], place: Location) -> tuple[Observation, list[str]]:
+        """Report the findings of a record, unsorted; return it, and its unknown keys if it has no other finding.
+
+        Its integers are made ints, whatever their spelling.
+        """
+        kind = "entry" if self._tag is None else value.get(self._tag)
+        kind = kind if isinstance(kind, str) else None
+        if kind is None or kind not in self._kinds:
+            self._report_tag(kind, value, place)
+            return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), []
+        bad, unknown_keys = self._check_fields(kind, value, place)
+        held = _held(value, FIELDS[self._profile][kind], bad)
+        return Observation(held, dict.get, kind=kind, known=True, bad=bad), unknown_keys
+
+    def report_whole_floats(self, paths: Iterable[Path], place: Location) -> None:
+        """Report the first integer of a line that has a fraction or an exponent, once per stream."""
+        if self._has_whole_float:
+            return
+        self._has_whole_float = True
+        pointers = [pointer_to(path) for path in paths]
+        pointer, byte = min(spans(place.data, pointers).items(), key=lambda item: item[1])
+        where = Location(place.line, place.line_offset, byte, place.data)
+        self._collector.add(
+            rules.INTEGER_AS_FLOAT, where, whole_float_message(pointer, place.data, byte), pointer=pointer
+        )
+
+    def locate(self, place: Location, pointer: str) -> Location:
+        """Return the place of the value at *pointer* in a line; if it is missing, of the object around it."""
+        byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
+        return Location(place.line, place.line_offset, byte, place.data)
+
+    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Location) -> None:
+        tag = self._tag
+        if kind is not None:
+            near = nearest(kind, self._kinds)
+            meant = shown_suggestion(near)
+            self._collector.tally(
+                rules.UNKNOWN_KIND,
+                identity(kind),
+                lambda: self.locate(place, f"/{tag}"),
+                lambda count: messages.unknown_kind(kind=shortened(kind)) + shown_times(count) + meant,
+                f"/{tag}",
+            )
+        elif tag in value:
+            message = messages.unexpected(path=tag, found=typed(value[tag]), expected=messages.EXPECTED_STRING)
+            self._collector.add(rules.WRONG_TYPE, self.locate(place, f"/{tag}"), message, pointer=f"/{tag}")
+        else:
+            where = self.locate(place, f"/{tag}")
+            self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
+
+    def _check_fields(self, kind: str, value: dict[str, Any], place: Location) -> tuple[frozenset[str], list[str]]:
+        """Report the findings of a record of a known kind; return the fields that later rules ignore."""
+        whole_floats = take_integers(value, self._profile, kind)
+        if whole_floats:
+            self.report_whole_floats(whole_floats, place)
+        if self._validator is None:
+            self._validator = RecordValidator(self._profile)
+        findings = self._validator.findings(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
+        unknown = self._validator.unknown_keys(kind, value)
+        if not findings and not unknown:
+            return NOTHING_BAD, []
+        places = spans(
+            place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
+        )
+        for finding in sorted([*findings, *unknown], key=lambda finding: by_place(finding, places)):
+            where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
+            if finding.rule == rules.UNKNOWN_KEY:
+                self._tally_key(kind, finding, where)
+            else:
+                self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
+        keys = [] if findings else [key.path for key in unknown]
+        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), keys
+
+    def _tally_key(self, kind: str, key: Any, place: Location) -> None:
+        fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)
+        self._collector.tally(
+            rules.UNKNOWN_KEY,
+            identity(f"{kind} {key.path}"),
+            lambda: place,
+            lambda count: fact + shown_times(count) + meant,
+            key.pointer,
+        )
+
+
+def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
+    """Return the message about the integer with a fraction or an exponent at *byte* of *data*."""
+    found = _NUMBER.match(data, byte)
+    written = shortened(found.group().decode()) if found else ""
+    return messages.integer_as_float(path=shortened(pointer.removeprefix("/")), literal=written)
+
+
+def _fields_of(pointers: Iterable[str]) -> frozenset[str]:
+    return frozenset(pointer[1:].partition("/")[0] for pointer in pointers)
+
+
+def _held(value: dict[str, Any], declared: Mapping[str, Any], bad: frozenset[str]) -> dict[str, Any]:
+    """Return *value* as its types hold it: a number field has a float, so its large integers are rounded."""
+    large = [key for key, member in value.items() if type(member) is int and abs(member) > MAX_SAFE_INTEGER]
+    rounded = {key: float(value[key]) for key in large if key not in bad and declared.get(key) in _FLOATS}
+    return value | rounded if rounded else value

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Location, RecordFinding
-from toyspec.checker.line_places import offset_at, pointer_to
-from toyspec.checker.record_checking import whole_float_message
+from toyspec.checker.collecting import Collector, Location, RecordFinding, offset_at, pointer_to
+from toyspec.checker.record_rules import whole_float_message
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest

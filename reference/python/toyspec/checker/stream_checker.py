@@ -1,37 +1,41 @@
-"""Checks one stream, fed in pieces of any size: see spec/checking.md.
+"""Checks one stream, fed in pieces of any size, and the files beside it: see spec/checking.md.
 
 Blocks of lines that are proven to have no finding are taken in at once; every other line is checked by itself.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.checker.block_proof import BlockProof, kind_of
-from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.line_places import Lines
+from toyspec.checker.collecting import Collector, Lines, Location
 from toyspec.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.checker.options import CheckOptions
-from toyspec.checker.record_checking import NOTHING_BAD, RecordChecker
-from toyspec.checker.sidecars import SidecarText, check_sidecars
+from toyspec.checker.record_rules import NOTHING_BAD, RecordChecker
+from toyspec.checker.sidecars import SidecarText, check_sidecars, read_sidecars
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.escaping import shortened
-from toyspec.findings import FileReport, Finding, Profile, State
+from toyspec.findings import FileReport, Profile
 from toyspec.format.known_formats import is_of_another_format, look_of
 from toyspec.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.format.lines import Line, LineSplitter
-from toyspec.format.profiles import closing_kind, detect_profile
+from toyspec.format.profiles import EVENTS_FILE, closing_kind, detect_profile, stream_name
+from toyspec.format.run_files import rank_of
 from toyspec.generated import messages, rules
 from toyspec.generated.looks import HEAD_BYTES
 from toyspec.generated.streams import STREAMS
+from toyspec.places.addresses import is_address
 from toyspec.reading.records import state_of
+from toyspec.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.checker.block_proof import Proven, Taken
+    from toyspec.findings import Finding, Profile, State
     from toyspec.format.known_formats import Look
     from toyspec.read_reports import Fragment
 
@@ -57,6 +61,8 @@ class Foreign(msgspec.Struct, frozen=True):
 
 # Larger buffers would be mapped and unmapped by the system each time.
 _BLOCK_BYTES = 1 << 16
+
+
 # A run of records with a finding is halved down to this length, then checked record by record.
 _SMALL_RUN = 16
 
@@ -384,3 +390,43 @@ class StreamChecker:
             message = messages.run_id_mismatch(found=shortened(run_id), directory=shortened(str(directory)))
             # Findings about the bundle come after those about the stream.
             self._mismatch = self._checker.locate(place, "/run_id"), message
+
+
+class PlainChecker(StreamChecker):
+    """Checks the stream at a path, or a stream without one."""
+
+    def __init__(
+        self, path: str, options: CheckOptions, *, detect: Callable[..., Profile | None], name: str | None = None
+    ) -> None:
+        """Check the stream at *path*; *name* is the name of its file if it has no path, then nothing is beside it."""
+        self._place: str | None = None
+        self._sidecars: list[SidecarText] = []
+        directory = None
+        has_path = name is None and path != STANDARD_INPUT
+        if has_path and stream_name(os.path.basename(path)) == EVENTS_FILE:
+            self._place = os.path.dirname(path if is_address(path) else os.path.abspath(path))
+            directory = os.path.basename(self._place)
+        super().__init__(path, options=options, detect=detect, directory=directory)
+        rank = rank_of(os.path.basename(path)) if has_path and not is_address(path) else None
+        if rank is not None:
+            self._in_bundle(os.path.dirname(os.path.abspath(path)), rank)
+        self.read_bundle_again()
+
+    def read_bundle_again(self) -> None:
+        """Read the files beside the stream again."""
+        if self._place is not None:
+            self._sidecars = read_sidecars(self._place, self._options.max_line_bytes)
+
+    @property
+    def is_look_settled(self) -> bool:
+        """True when the stream has no profile, and more bytes would not change what it looks like."""
+        return self.is_foreign and self.size > HEAD_BYTES
+
+    @property
+    def fact(self) -> str | None:
+        """What a stream without a profile looks like, once it is finished; None for all others."""
+        return None if self.look is None else self.look.fact
+
+    def finish(self, sidecars: Sequence[SidecarText] | None = None) -> FileReport:
+        """Return the report on everything fed and on the files beside it; call it once, last."""
+        return super().finish(self._sidecars if sidecars is None else sidecars)

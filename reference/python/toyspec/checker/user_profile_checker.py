@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.record_checking import RecordChecker
+from toyspec.checker.record_rules import RecordChecker
 from toyspec.checker.stream_rules import StreamRules
 from toyspec.findings import FileReport, Finding
 from toyspec.format.line_validation import validate_line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import add_health, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import encodable, shown

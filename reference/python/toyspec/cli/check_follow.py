@@ -17,8 +17,8 @@ from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.health.live import LiveHealth
 from toyspec.places.addresses import is_address
+from toyspec.reading.follower import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.live_stream import LiveStream
-from toyspec.reading.polling import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
 from toyspec.system_calls import cause_of
 

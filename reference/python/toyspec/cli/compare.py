@@ -11,22 +11,21 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut, cut_apart, some_of, width, wrapped
-from toyspec.cli.csv_cells import Cell, csv_row
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import runs_at
-from toyspec.cli.tables import Side, fitted, joined, lined_up
+from toyspec.cli.tables import Cell, Side, csv_row, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
-from toyspec.runs.members import differing, flat
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.rows import encodable
+from toyspec.runs.run_facts import differing, flat
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
 
@@ -363,7 +362,7 @@ def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
 
 def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
     """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
-    from toyspec.cli.formats.inert_json import inert_json
+    from toyspec.cli.formats.objects import inert_json
 
     settings = [{"name": row.name, **_cells_of(row)} for row in _settings(runs)]
     found = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.formats.objects import inert
 from toyspec.cli.parsers import number_from
 from toyspec.cli.paths import encodable
 from toyspec.cli.terminal import without_ci_commands

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.escaping import printable

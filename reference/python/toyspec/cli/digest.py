@@ -6,8 +6,7 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from toyspec.answers.digest import DEFAULT_TOKENS, TooFewTokensError, digest
-from toyspec.answers.tokens import COUNTING_RULE
+from toyspec.answers.digest import COUNTING_RULE, DEFAULT_TOKENS, TooFewTokensError, digest
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings

@@ -11,7 +11,7 @@ import msgspec
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown

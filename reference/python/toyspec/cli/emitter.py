@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _FILES = {
     "cpp": "toyspec_emitter.hpp",
+    "csharp": "ToyspecEmitter.cs",
     "java": "ToyspecEmitter.java",
     "javascript": "toyspec_emitter.mjs",
     "lua": "toyspec_emitter.lua",
     "python": "toyspec_emitter.py",
-    "r": "toyspec_emitter.R",
 }
 
 
@@ -26,10 +26,9 @@ def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.description = (
         "Print a writer of toy/v1 that is one file without dependencies. Copy it into\n"
-        "a project: it needs no installation, keeps the promises of a durable writer as\n"
-        "far as its language can, and raises nothing into the training. Each file says\n"
-        "what its language lacks: JavaScript, Lua and R have no locks, Java has record\n"
-        "locks alone, and Lua and R sync by a program of the system."
+        "a project: it needs no installation, is a durable writer, and raises nothing\n"
+        "into the training. Each file says what its language lacks: JavaScript has no\n"
+        "file locks, Java has record locks alone, and Lua needs LuaJIT."
     )
     parser.epilog = (
         "examples:\n  toyspec emitter python > toyspec_emitter.py\n  toyspec emitter cpp > toyspec_emitter.hpp"

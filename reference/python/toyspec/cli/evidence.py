@@ -10,7 +10,7 @@ import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
-from toyspec.cli.formats.inert_json import inert, inert_json
+from toyspec.cli.formats.objects import inert, inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import encodable, shown
 from toyspec.errors import StreamError

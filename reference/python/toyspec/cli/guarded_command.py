@@ -60,22 +60,24 @@ class GuardedCommand:
                 self._runs.begin(is_first=is_first)
                 is_first = False
                 status = self._attempt(environment)
-                cause = self._cause(status)
-                if cause is None or not self._left or cause not in self._causes or self._is_signalled():
+                if not self._begins_again(self._cause(status)):
                     return status if status >= 0 else 128 - status
-                self._left -= 1
-                run = self._runs.written_run
                 environment["TOYSPEC_EXIST"] = "resume"
-                if run is not None:
+                if (run := self._runs.written_run) is not None:
                     environment["TOYSPEC_RUN_ID"] = run
-                self._say(f"{_WORDS[cause]}; starting it again in {self._backoff:g} s, {self._left} restarts left")
-                self._wait(self._backoff)
-                if self._is_signalled():
-                    return status if status >= 0 else 128 - status
-                self._backoff = min(2 * self._backoff, _MOST_BACKOFF_SECONDS)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _begins_again(self, cause: Cause | None) -> bool:
+        """Return whether the command begins again after it ended for *cause*, once its time has come."""
+        if cause is None or not self._left or cause not in self._causes or self._is_signalled():
+            return False
+        self._left -= 1
+        self._say(f"{_WORDS[cause]}; starting it again in {self._backoff:g} s, {self._left} restarts left")
+        self._wait(self._backoff)
+        self._backoff = min(2 * self._backoff, _MOST_BACKOFF_SECONDS)
+        return not self._is_signalled()
 
     def _attempt(self, environment: dict[str, str]) -> int:
         self._ended_for = None

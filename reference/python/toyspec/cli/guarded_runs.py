@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import alert_line
 from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal

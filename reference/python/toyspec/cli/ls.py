@@ -348,7 +348,7 @@ def _read(run: RunSummary) -> Literal["ends", "whole"]:
 
 
 def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
-    from toyspec.cli.formats.inert_json import inert_json
+    from toyspec.cli.formats.objects import inert_json
 
     sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
 

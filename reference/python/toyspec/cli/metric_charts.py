@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toyspec.cli.charts import Scale
     from toyspec.cli.terminal import Terminal
     from toyspec.view.drawn_curves import DrawnCurve
-    from toyspec.view.live_curves import LiveCurves
+    from toyspec.view.scanned_runs import LiveCurves
 
 _MAX_COLUMNS = 160
 _ROWS = 12

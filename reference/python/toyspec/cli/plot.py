@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.run_arguments import run_filter
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from toyspec.runs.summary import RunSummary
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve, Stretch
-    from toyspec.view.live_curves import LiveCurves
     from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
+    from toyspec.view.scanned_runs import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40

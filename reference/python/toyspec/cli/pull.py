@@ -71,7 +71,7 @@ def run(options: Namespace) -> int:
         return failed("toyspec pull", error)
     if not report.runs:
         raise UsageError(f"{options.repository}: no run in the repository or in this folder of it")
-    shower = SyncShower("toyspec pull", options)
+    shower = SyncShower("toyspec pull", options, verb="fetch")
     shower.take(report)
     shower.finish()
     return shower.status

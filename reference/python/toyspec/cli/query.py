@@ -8,11 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
-from toyspec.cli.csv_cells import csv_row
 from toyspec.cli.figures import figure
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
-from toyspec.cli.tables import Side, joined, lined_up
+from toyspec.cli.tables import Side, csv_row, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError
 from toyspec.escaping import printable

@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import some_of
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, add_color, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
-from toyspec.runs.ranks import ranks_of
+from toyspec.runs.ranks import ranks_of, ranks_row
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -55,7 +53,7 @@ def run(options: Namespace) -> int:
         sys.stderr.write(f"toyspec ranks: {shown(options.run)}: {printable(error.fact)}\n")
         return exit_codes.USAGE
     if options.json:
-        sys.stdout.write(inert_json(_object(ranks)) + "\n")
+        sys.stdout.write(inert_json(ranks_row(ranks)) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
     size = "" if ranks.world_size is None else f" of {ranks.world_size}"
@@ -119,14 +117,3 @@ def _row(row: RankProgress) -> list[str]:
 
 def _short(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds < 1 else duration(seconds)
-
-
-def _object(ranks: Ranks) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(ranks)
-    found["directory"] = encodable(ranks.directory)
-    found["ranks"] = [msgspec.to_builtins(each) | {"path": encodable(each.path)} for each in ranks.ranks]
-    found["first_to_stop"] = None if ranks.first_to_stop is None else ranks.first_to_stop._asdict()
-    found["slowest"] = None if ranks.slowest is None else ranks.slowest._asdict()
-    found["metrics"] = {name: spread._asdict() for name, spread in ranks.metrics.items()}
-    found["errors"] = [{"path": encodable(each.path), "message": each.message} for each in ranks.errors]
-    return found

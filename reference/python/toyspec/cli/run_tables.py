@@ -9,10 +9,9 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.cli.columns import wrapped
-from toyspec.cli.csv_cells import write_csv
 from toyspec.cli.figures import duration, figure, when
 from toyspec.cli.paths import shown
-from toyspec.cli.tables import Side, filled, fitted, joined, lined
+from toyspec.cli.tables import Side, filled, fitted, joined, lined, write_csv
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.catalog.run_table import RunColumns
-    from toyspec.cli.csv_cells import Cell
+    from toyspec.cli.tables import Cell
     from toyspec.runs.columns import Fields
     from toyspec.runs.summary import RunState, RunSummary
 

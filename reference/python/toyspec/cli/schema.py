@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.cli import exit_codes
 from toyspec.cli.commands import ANSWERS
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable

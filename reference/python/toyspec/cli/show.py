@@ -12,8 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import dialect_object, facts_object
+from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
@@ -29,7 +28,7 @@ from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import logs_in
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.walking import STANDARD_INPUT
 
@@ -223,7 +222,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
-    if run.profile == "toy/v1" and has_things(run.kinds) and not is_address(run.path):
+    if run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds):
         yield from named_things(run.path)
     # An end without members of its own says no more than the state.
     end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))

@@ -31,8 +31,8 @@ def add_roots(parser: Parser) -> None:
 
 def catalog_of(options: Namespace) -> LiveRuns:
     """Return the catalog of the roots in *options*, not started; raise UsageError for a path where nothing is."""
-    from toyspec.view.catalog_roots import CatalogRoot
     from toyspec.view.live_runs import LiveRuns
+    from toyspec.view.roots import CatalogRoot
 
     configuration = settings()
     roots = options.roots or list(configuration.roots) or ["."]
@@ -56,7 +56,7 @@ def require_answers(catalog: LiveRuns) -> None:
 
 def names_of(catalog: LiveRuns) -> str:
     """Return the roots of *catalog* for a person."""
-    from toyspec.view.catalog_roots import CatalogRoot
+    from toyspec.view.roots import CatalogRoot
 
     lists = {root.catalog: root.written for root in catalog.roots if isinstance(root, CatalogRoot)}
     names = [shown(root.path) for root in catalog.roots if not isinstance(root, CatalogRoot)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.cli.figures import figure
 from toyspec.escaping import shortened
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import media_file
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _TITLES: Final = {
     "artifact": "artifact",
     "reference": "reference",
 }
+_TEXTS: Final = b'"texts"'
+_PIECE_BYTES: Final = 1 << 20
 _TABLE: Final = "text/csv"
 _MOST_LISTED: Final = 12
 _MOST_NAMES: Final = 1000
@@ -31,9 +33,25 @@ _NAME_CHARS: Final = 40
 _TEXT_CHARS: Final = 60
 
 
-def has_things(kinds: Mapping[str, int]) -> bool:
-    """Return whether records of these *kinds* name anything."""
-    return not _TITLES.keys().isdisjoint(kinds)
+def has_things(path: str, kinds: Mapping[str, int]) -> bool:
+    """Return whether records of these *kinds* name anything, or those of the stream at *path* may have texts."""
+    return not _TITLES.keys().isdisjoint(kinds) or ("scalars" in kinds and _may_have_texts(path))
+
+
+def _may_have_texts(path: str) -> bool:
+    """Return whether the bytes of the stream have the name of that member: most logs of numbers need no second look."""
+    from toyspec.reading.stream_files import open_source
+
+    source = open_source(path, special="refuse")
+    rest = b""
+    try:
+        while data := source.read(_PIECE_BYTES):
+            if _TEXTS in rest + data:
+                return True
+            rest = data[-len(_TEXTS) :]
+    finally:
+        source.close()
+    return False
 
 
 def named_things(path: str) -> Iterator[tuple[str, str]]:
@@ -48,13 +66,11 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
     more: dict[str, int] = {}
     with read(path, mode="salvage", attempts="latest", dialect=None) as reading:
         for record in reading:
-            key = _key(record)
-            if key is None:
-                continue
-            if key not in found and len(found) >= _MOST_NAMES:
-                more[key[0]] = more.get(key[0], 0) + 1
-            else:
-                found.setdefault(key, _Thing()).take(record)
+            for key, note in _named(record):
+                if key not in found and len(found) >= _MOST_NAMES:
+                    more[key[0]] = more.get(key[0], 0) + 1
+                else:
+                    found.setdefault(key, _Thing()).take(record, note)
     for title in dict.fromkeys(title for title, _ in found):
         of_title = [(name, thing) for (each, name), thing in found.items() if each == title]
         for name, thing in of_title[:_MOST_LISTED]:
@@ -62,6 +78,18 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
         left = sum(thing.count for _, thing in of_title[_MOST_LISTED:]) + more.get(title, 0)
         if left:
             yield title, f"and {left} more under other names"
+
+
+def _named(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield title and name of each thing that *record* is or has, with what is said of it."""
+    if record.kind == "scalars":
+        texts = record.get("texts")
+        for name, text in texts.items() if isinstance(texts, dict) else ():
+            yield ("text", name), _text(text)
+        return
+    key = _key(record)
+    if key is not None:
+        yield key, _note(record)
 
 
 def _key(record: Record) -> tuple[str, str] | None:
@@ -90,13 +118,13 @@ class _Thing:
         self._reward_sum = 0.0
         self._reward_count = 0
 
-    def take(self, record: Record) -> None:
-        """Take in one record."""
+    def take(self, record: Record, note: str) -> None:
+        """Take in one record, with what is said of it."""
         self.count += 1
         if record.step is not None:
             self._first = record.step if self._first is None else min(self._first, record.step)
             self._last = record.step if self._last is None else max(self._last, record.step)
-        self._note = _note(record) or self._note
+        self._note = note or self._note
         reward = number(record.get("reward"))
         if record.kind == "sample" and reward is not None:
             self._reward_low, self._reward_high = min(self._reward_low, reward), max(self._reward_high, reward)

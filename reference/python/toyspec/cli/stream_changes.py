@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toyspec.cli import exit_codes
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.paths import encodable, fact_of, shown
 from toyspec.cli.terminal import Terminal, without_ci_commands

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import size
 from toyspec.cli.terminal import Terminal, without_ci_commands
@@ -32,12 +32,19 @@ def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> Sy
     )
 
 
+Verb = Literal["send", "fetch"]
+"""Send: to a place elsewhere. Fetch: into a directory here."""
+_PAST: dict[Verb, str] = {"send": "sent", "fetch": "fetched"}
+_PLACE: dict[Verb, str] = {"send": "there", "fetch": "here"}
+
+
 class SyncShower:
     """Shows passes: what a person has to know once, and a summary at the end."""
 
-    def __init__(self, command: str, options: Namespace) -> None:
+    def __init__(self, command: str, options: Namespace, *, verb: Verb = "send") -> None:
         """Show what *command* says; *options* has ``json`` and ``verbose``, and ``watch`` where there are passes."""
         self._command = command
+        self._verb = verb
         self._is_watching = getattr(options, "watch", False)
         self._options = options
         self._terminal = Terminal()
@@ -88,14 +95,15 @@ class SyncShower:
             return
         total = len(report.runs)
         live = sum(run.is_live for run in report.runs)
+        done, place = _PAST[self._verb], _PLACE[self._verb]
         counts = {
-            "would be sent" if report.is_rehearsal else "sent": len(self._sent),
+            f"would be {done}" if report.is_rehearsal else done: len(self._sent),
             "live": live,
-            "longer there": report.count("ahead"),
-            "of another run there": report.count("conflict"),
+            f"longer {place}": report.count("ahead"),
+            f"of another run {place}": report.count("conflict"),
             "failed": report.count("failed"),
         }
         words = [f"{count} {word}" for word, count in counts.items() if count]
-        words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
+        words += [size(sum(self._sent.values()))] if self._sent else [] if words else [f"nothing to {self._verb}"]
         runs = "1 run" if total == 1 else f"{total} runs"
         self._terminal.line(f"{runs} → {printable(report.address)}: {', '.join(words)}")

@@ -1,19 +1,25 @@
-"""Rows of cells in columns."""
+"""Rows of cells in columns, and as CSV that a spreadsheet reads as data, never as a formula."""
 
 from __future__ import annotations
 
+import csv
+import io
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli.columns import cut_apart, width
+from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TextIO
 
 Side = Literal["left", "right"]
-
 _GAP = "  "
 _LEAST_NAME_COLUMNS = 20
+Cell = str | float | bool | None
+# A spreadsheet reads the text of a cell as a formula if it begins with one of these.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[list[str]]:
@@ -62,3 +68,28 @@ def fitted(table: list[list[str]], room: int, droppable: Sequence[int]) -> list[
     for row, name in zip(rows, cut_apart([row[0] for row in rows], left()), strict=True):
         row[0] = name
     return sorted(hidden)
+
+
+def csv_row(cells: Sequence[Cell]) -> str:
+    """Return *cells* as one line after RFC 4180, without its end.
+
+    Numbers are written as numbers, None as an empty cell. Strings are inert; an apostrophe precedes one
+    that a spreadsheet would read as a formula.
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(map(_inert, cells))
+    return line.getvalue()
+
+
+def write_csv(stream: TextIO, rows: Iterable[Sequence[Cell]]) -> None:
+    """Write *rows* as lines of ``csv_row``."""
+    csv.writer(stream, lineterminator="\n").writerows(map(_inert, row) for row in rows)
+
+
+def _inert(cell: Cell) -> str | float | None:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if not isinstance(cell, str):
+        return cell
+    text = printable(cell)
+    return f"'{text}" if text.startswith(_FORMULA) or cell.startswith(_FORMULA) else text

@@ -10,20 +10,22 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut_apart, padded, width
+from toyspec.cli.columns import cut, cut_apart, padded, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.event_lines import event_line
-from toyspec.cli.formats.inert_json import inert
+from toyspec.cli.figures import figure
+from toyspec.cli.formats.objects import inert
 from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import NamedRun, runs_at
 from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
-from toyspec.format.profiles import EVENTS_FILE
+from toyspec.escaping import printable, shortened
+from toyspec.format.profiles import EVENTS_FILE, tag_of
 from toyspec.places.addresses import public
 from toyspec.reading.records import Record
+from toyspec.reading.rows import Row
+from toyspec.runs.run_facts import flat
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -50,7 +52,6 @@ _MEANING = {
     "truncated": "the stream was truncated; new events follow",
     "gone": "the stream was deleted; waiting for a new one",
 }
-
 _DESCRIPTION = (
     "Follow runs while they are written: one readable line for each event, as soon\n"
     "as it is committed; of several runs, each line begins with the name of its run.\n"
@@ -66,6 +67,17 @@ _EXAMPLES = (
     "  toyspec tail --once -n 1 runs/llama-001\n"
     "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
 )
+# The members that name what an event is about.
+_SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
+# Members that the beginning of a line shows already, or that are the same in every record.
+_SAID = frozenset(_SUBJECTS) | frozenset(
+    ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize", "tag", "value"]
+)
+_STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
+# Members that `toyspec show` shows better.
+_LEFT_OUT = ("host.", "backend.", "git.")
+_NAME_CHARS = 40
+_TIME_COLUMNS = 12
 
 
 def configure(parser: Parser) -> None:
@@ -326,3 +338,62 @@ def _note(event: TailEvent) -> None:
 def _say(text: str) -> None:
     sys.stderr.write(f"toyspec tail: {without_ci_commands(text)}\n")
     sys.stderr.flush()
+
+
+def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
+    """Return *record* as one line: time, what it is about, then its members; cut to *limit* columns."""
+    time = _time(record).rjust(_TIME_COLUMNS)
+    text = "  ".join([time, *_head(record), *_members(record)])
+    if limit:
+        text = cut(text, limit)
+    return terminal.styled(text[: len(time)], "dim") + text[len(time) :]
+
+
+def _head(record: Record) -> Iterator[str]:
+    """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
+    if isinstance(record, Row):
+        step = "" if record.step is None else f"step {figure(record.step)}"
+        yield from filter(None, [step, record.phase and figure(record.phase)])
+        return
+    value = record.value
+    step = f"step {figure(value['step'])}" if "step" in value else ""
+    if record.profile == "kaun/v1" and record.kind == "scalar":
+        yield step
+        yield f"{figure(value.get('tag'))} {figure(value.get('value'))}"
+        return
+    if record.profile == "metrics/v1" or record.kind == "step":
+        yield step or "step"
+    else:
+        yield figure(record.kind)
+        yield from (figure(value[key]) for key in _SUBJECTS if key in value)
+        if step:
+            yield step
+    if record.kind == "step" and value.get("phase") not in (None, "train"):
+        yield figure(value["phase"])
+
+
+def _members(record: Record) -> Iterator[str]:
+    if isinstance(record, Row):
+        # A row without metrics says something else; its step was shown.
+        others = (each for each in flat(record.value) if each[0] not in _STEPS or each[1] != record.step)
+        members = record.values.items() or others
+        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
+        return
+    for name, member in flat(record.value):
+        if name not in _SAID and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
+            yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
+
+
+def _time(record: Record) -> str:
+    """Return the time since the start of the run; where the record has only the time of day, that."""
+    if record.time_origin == "unix":
+        return _clock(record.time)
+    return "" if record.time is None else f"{record.time:.1f} s"
+
+
+def _clock(seconds: float | None) -> str:
+    from time import gmtime, strftime
+
+    if seconds is None or not 0 <= seconds < 1e11:
+        return ""
+    return strftime("%H:%M:%SZ", gmtime(seconds))

@@ -22,8 +22,9 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
+    as_measure,
+    is_number,
 )
-from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.sources import identity_of, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError

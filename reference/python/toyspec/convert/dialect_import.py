@@ -17,9 +17,9 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
+    as_measure,
     drop_damage,
 )
-from toyspec.convert.measures import as_measure
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import Timeline
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members

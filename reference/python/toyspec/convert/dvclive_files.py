@@ -24,8 +24,10 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
+    as_measure,
+    as_setting,
+    is_number,
 )
-from toyspec.convert.measures import as_measure, as_setting, is_number
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.yaml_text import parsed, written

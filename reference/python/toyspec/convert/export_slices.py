@@ -9,13 +9,15 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
+from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import Ledger
-from toyspec.convert.reports import ConversionReport
+from toyspec.convert.reports import ConversionReport, RunConversion
+from toyspec.convert.sources import encodable
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
+from toyspec.errors import SourceError, StreamError
 from toyspec.findings import PathError
 from toyspec.places.addresses import is_address
 from toyspec.watching import Total
@@ -25,6 +27,52 @@ if TYPE_CHECKING:
 
     from toyspec.distributed.crews import Workers
     from toyspec.distributed.processes import Start
+
+
+class ExportJob(NamedTuple):
+    """A stream to export."""
+
+    path: str
+    size: int
+    run_id: str = ""
+    """The name in the export; empty until it is known."""
+
+
+class ExportOptions(NamedTuple):
+    """What applies to every run of an export."""
+
+    format: str
+    target: str
+    """The directory that the report names."""
+    max_examples: int
+    total: Total
+
+
+def open_run(path: str, report: ConversionReport) -> ExportedRun | None:
+    """Return the run at *path*; None if it cannot be read, as *report* gets to know."""
+    try:
+        return ExportedRun(path)
+    except SourceError as error:
+        report.errors.append(PathError(error.path, error.fact))
+    except StreamError as error:
+        report.errors.append(PathError(path, error.fact))
+    return None
+
+
+def report_of(run: ExportedRun, options: ExportOptions) -> RunConversion:
+    """Return the report of one run, without its counts."""
+    source, target = encodable(run.path), encodable(options.target)
+    return RunConversion(format=options.format, source=source, target=target, run_id=run.run_id)
+
+
+def free_name(name: str, names: set[str]) -> str:
+    """Return *name*, with a number if it is in *names*, and add it there."""
+    number, free = 1, name
+    while free in names:
+        number += 1
+        free = f"{name}-{number}"
+    names.add(free)
+    return free
 
 
 class _Slice(NamedTuple):

@@ -9,7 +9,7 @@ from toyspec.convert.incoming_files import file_below
 from toyspec.convert.losses import SUPERSEDED, drop_damage
 from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import media_file
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read

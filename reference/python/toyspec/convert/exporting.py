@@ -7,8 +7,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from toyspec.convert.export_jobs import ExportJob, ExportOptions, free_name, open_run, report_of
-from toyspec.convert.export_slices import export_in_parallel
+from toyspec.convert.export_slices import ExportJob, ExportOptions, export_in_parallel, free_name, open_run, report_of
 from toyspec.convert.format_modules import exporter
 from toyspec.convert.formats import Relocating, paths_of
 from toyspec.convert.imported_bundles import safe_run_id

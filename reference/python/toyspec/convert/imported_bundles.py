@@ -1,4 +1,4 @@
-"""Makes the bundle of one imported run: it appears whole or not at all."""
+"""Makes the bundle of one imported run: it appears whole or not at all. Its stream is written in large blocks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from toyspec.convert.reports import RunConversion
 from toyspec.convert.sources import encodable
 from toyspec.errors import SourceError
 from toyspec.escaping import shortened
+from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, sync_directory
 from toyspec.writing import opening
-from toyspec.writing.finished_streams import write_finished_stream
+from toyspec.writing.append_file import AppendFile
+from toyspec.writing.event_checks import check_record
 from toyspec.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.writing.event_arguments import Reason
 
 REPORT_FILE = "import.json"
 """Name of the report of an import, in the bundle that it made."""
-
 _PARTIAL = ".import-"
 # Not a name of a stream: what a killed import leaves is not listed as a run.
 _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
@@ -47,6 +48,7 @@ _WITHOUT_METRICS = frozenset(
 )
 _MEASURED = re.compile(rb'"kind":"(?:scalars|step|eval|system)"')
 _UNEXPLAINED = "the source says that the run failed, and not why"
+_BLOCK_BYTES = 1 << 20
 
 
 class ImportOptions(NamedTuple):
@@ -301,3 +303,39 @@ def _update(partial: str, target: str) -> None:
         os.replace(old, new)
     os.replace(os.path.join(partial, EVENTS_FILE), stream)
     os.replace(os.path.join(partial, REPORT_FILE), os.path.join(target, REPORT_FILE))
+
+
+def write_finished_stream(path: str, events: Iterable[dict[str, Any] | bytes]) -> int:
+    """Create the toy/v1 stream *path* with *events*, force it to the device, and return its size in bytes.
+
+    An event in bytes is one line or several, in canonical form, each with its LF. Raise FileExistsError where there is
+    a file, and InvalidEventError for an event that its schema forbids. What was written before an exception stays.
+    """
+    file = AppendFile.create(path)
+    try:
+        with file.lock:
+            for block in _blocks(events):
+                file.commit(block)
+            file.sync(directory="too")
+        return file.committed
+    finally:
+        file.close()
+
+
+def _blocks(events: Iterable[dict[str, Any] | bytes]) -> Iterator[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    for event in events:
+        if isinstance(event, bytes):
+            line = event
+        else:
+            line = encode(event)
+            check_record(line, event.get("kind"))
+            line += b"\n"
+        lines.append(line)
+        size += len(line)
+        if size >= _BLOCK_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    if lines:
+        yield b"".join(lines)

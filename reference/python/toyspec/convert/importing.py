@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from toyspec.convert.finding import FileOwners, recognised
+from toyspec.convert.finding import FileOwners, recognised, unreadable
 from toyspec.convert.format_modules import ANY_LOG, importer
 from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
-from toyspec.convert.unreadable import unreadable
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.errors import SourceError, ToyspecError
@@ -215,7 +214,7 @@ def _find_remote(
     source: str, asked: Asked, report: ConversionReport, copies: contextlib.ExitStack
 ) -> Iterator[tuple[str, ForeignRun]]:
     """Yield the runs of a copy of what is at the address *source*; the copy is there as long as *copies* is open."""
-    from toyspec.convert.remote_sources import copied
+    from toyspec.convert.sources import copied
 
     def address(path: str) -> str:
         return source + path.removeprefix(copy).replace(os.sep, "/")

@@ -20,8 +20,8 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
     Cause,
+    as_measure,
 )
-from toyspec.convert.measures import as_measure
 from toyspec.convert.native_profiles import facts, records, streams
 from toyspec.convert.sources import head_of
 from toyspec.convert.timeline import Timeline, is_wall

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 Effect = Literal["changed", "dropped"]
 """What happened to an item: its value, step or time differs in the result, or it is not in the result."""
-
 MAX_EXAMPLES = 5
 """Examples that are kept of each cause, unless the caller asks for another number."""
 
@@ -30,17 +29,41 @@ class Cause(NamedTuple):
 
 
 NOT_FINITE = Cause("not-finite", "changed", "NaN and infinities are written as null")
+
+
 NULL = Cause("null", "changed", "null is written as NaN: the original may have been NaN or an infinity")
+
+
 TIME_JUMPS = Cause("clock-jump", "changed", "the clock went back, or forward by a year: the time is moved by as much")
+
+
 TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1970 to 9999; the one before is used")
+
+
 STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
+
+
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
+
+
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
+
+
 REPEATED = Cause("repeated-name", "dropped", "a later value in the same record has its name")
+
+
 SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
+
+
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
+
+
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
+
+
 ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
+
+
 BINARY32 = Cause("binary32", "changed", "the value is rounded to the nearest binary32")
 
 
@@ -156,3 +179,34 @@ def drop_damage(report: ReadReport, ledger: Ledger) -> None:
         ledger.items += 1
         lost = f"{report.fragment.length} bytes after the last complete record"
         ledger.drop(DAMAGED, f"line {report.fragment.number}", lost)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether *value* is a number, which booleans are not."""
+    return type(value) in (float, int)
+
+
+def as_setting(value: Any, place: str, ledger: Ledger) -> Any:
+    """Return *value*, a setting, with null for each number that is not finite; each one is in the ledger."""
+    if isinstance(value, float) and value - value != 0.0:
+        ledger.changed(NOT_FINITE, place, value, "null")
+        return None
+    if isinstance(value, dict):
+        return {key: as_setting(inner, f"{place}/{key}", ledger) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [as_setting(inner, f"{place}/{index}", ledger) for index, inner in enumerate(value)]
+    return value
+
+
+def as_measure(value: float, place: str, ledger: Ledger) -> float | None:
+    """Return *value* as binary64, or None where it is not finite; what differs is in the ledger."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number - number != 0.0:
+        ledger.changed(NOT_FINITE, place, value, "null")
+        return None
+    if number != value:
+        ledger.changed(ROUNDED, place, value, number)
+    return number

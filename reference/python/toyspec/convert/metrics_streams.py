@@ -22,8 +22,9 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
     Cause,
     Ledger,
+    as_measure,
+    is_number,
 )
-from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.native_profiles import facts, records, streams
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError

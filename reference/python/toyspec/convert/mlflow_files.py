@@ -7,6 +7,7 @@ import re
 import sqlite3
 from contextlib import closing
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
@@ -58,7 +59,8 @@ def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[d
     with closing(sqlite3.connect("")) as database:
         _fill(database, directory, known, ledger)
         others = partial(_others, directory, known, ledger)
-        yield from MlflowImport(database, known["run_id"], ledger, others).events()
+        # Files hold infinity as it is, and the largest number is one.
+        yield from MlflowImport(database, known["run_id"], ledger, others, largest=inf).events()
 
 
 def _others(directory: str, known: dict[str, str], ledger: Ledger, t: float) -> Iterator[dict[str, Any]]:

@@ -39,8 +39,11 @@ class MlflowImport:
         run_id: str,
         ledger: Ledger,
         others: Callable[[float], Iterator[dict[str, Any]]],
+        *,
+        largest: float = LARGEST,
     ) -> None:
-        """*others* yields the artifacts of the run at a time."""
+        """*others* yields the artifacts of the run at a time; *largest* is what the store writes for infinity."""
+        self._largest = largest
         self._others = others
         self._database = database
         self._run_id = run_id
@@ -133,7 +136,7 @@ class MlflowImport:
             return None
         # NaN is not less than anything.
         times = [stamp / 1000 - start for stamp in stamps]
-        if not all(abs(value) < LARGEST for value in values) or not self._timeline.follows(times):
+        if not all(abs(value) < self._largest for value in values) or not self._timeline.follows(times):
             return None
         self._timeline.take(times[-1])
         self._ledger.items += len(rows)
@@ -155,7 +158,7 @@ class MlflowImport:
             shown = "nan" if is_nan else number if isinstance(value, int | float) else value
             ledger.changed(NOT_FINITE, place, shown, "null")
             number = None
-        elif abs(number) == LARGEST:
+        elif abs(number) == self._largest:
             ledger.changed(CLAMPED, place, number, "null")
             number = None
         ledger.done()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
-from toyspec.convert.losses import NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, SUPERSEDED, Cause
-from toyspec.convert.measures import as_measure, is_number
+from toyspec.convert.losses import NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, SUPERSEDED, Cause, as_measure, is_number
 from toyspec.convert.munin_artifacts import SCHEME, artifact_of
 from toyspec.convert.munin_export import GOALS, PROVENANCE_TOPIC, STATUSES
 from toyspec.convert.native_profiles import records

@@ -22,8 +22,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
 from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
-from toyspec.convert.tensorboard_import import NOT_UTF8, EventImport
-from toyspec.convert.tensorboard_writers import EventWriters, writers_of
+from toyspec.convert.tensorboard_import import NOT_UTF8, EventImport, EventWriters, writers_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:

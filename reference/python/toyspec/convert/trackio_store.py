@@ -27,8 +27,9 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
+    as_measure,
+    is_number,
 )
-from toyspec.convert.measures import as_measure, is_number
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.alerts import alert_event
-from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE
-from toyspec.convert.measures import as_measure
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE, as_measure
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.tensorboard_records import Damage

@@ -7,12 +7,12 @@ that is not proven to be readable; the caller must decode that line by itself.
 from __future__ import annotations
 
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
 
 import msgspec
 
 from toyspec.format.line_validation import holds_long_number
-from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Raised by decoding if the bytes are not a record of a type.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode_value = msgspec.json.Decoder().decode
+# The facts about a type are kept in it before they are complete: a second thread that uses them ends the interpreter.
+_ONE_AT_A_TIME = Lock()
 
 
 class _Closed(NamedTuple):
@@ -190,3 +192,9 @@ def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
     from toyspec.generated.metrics_v1 import MetricsV1Record
 
     return (MetricsV1Record,)
+
+
+def typed_decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of the type *wanted*; afterwards, any thread may convert values to it."""
+    with _ONE_AT_A_TIME:
+        return msgspec.json.Decoder(wanted)

@@ -11,7 +11,7 @@ import msgspec
 from toyspec.findings import DialectUse
 from toyspec.format.dialects import Dialect, DialectTimeKey, TimeUnit
 from toyspec.format.flattening import flattened
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.record_mapping import MILLISECONDS
 
 if TYPE_CHECKING:

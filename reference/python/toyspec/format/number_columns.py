@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
+from toyspec.format.decoding import typed_decoder
 from toyspec.format.line_validation import decode, holds_long_number
 from toyspec.format.record_mapping import MILLISECONDS
-from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Writes numbers as their canonical text: the shortest digits that read back to the same value.
+"""Which JSON values are numbers, and their canonical text: the shortest digits that read back to the same value.
 
 The rule is normative, not a library. A binary32 value reads back through binary64. Of equally short texts the closest
 to the value is used, of equally close ones the even one. If the point is after position k of the digits, the number is
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import struct
+from math import isfinite
+from typing import Any
 
 import msgspec
 
@@ -110,3 +112,21 @@ def _laid_out(digits: str, position: int) -> str:
     if len(digits) <= position:
         return f"{digits}{'0' * (position - len(digits))}.0"
     return f"{digits[:position]}.{digits[position:]}"
+
+
+def number(value: Any) -> float | int | None:
+    """Return *value* when it is a JSON number, else None."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def is_number_or_null(value: Any) -> bool:
+    """Return whether *value* is a JSON number, or null, which stands for one that was not finite."""
+    return value is None or number(value) is not None
+
+
+def finite_number(value: float | None) -> float | None:
+    """Return *value* as a float; None for null, for what is not finite, and for an integer that no float has."""
+    try:
+        return None if value is None or not isfinite(value) else float(value)
+    except OverflowError:
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.generated.streams import STREAMS
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
 from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
 from toyspec.format.document_rows import cutter_of, decode_lenient
 from toyspec.format.flattening import flattened
-from toyspec.format.json_numbers import number
 from toyspec.format.lines import OBJECT, first_lines
+from toyspec.format.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

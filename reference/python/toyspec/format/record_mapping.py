@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from toyspec.format.flattening import flattened
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.records import RECORDS
 

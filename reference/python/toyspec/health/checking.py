@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import ToyspecError
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import ranks_beside
 from toyspec.health.alerts import HealthAlert
 from toyspec.health.evaluator import HealthEvaluator

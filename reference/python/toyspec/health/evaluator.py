@@ -159,10 +159,8 @@ class HealthEvaluator:
         process = self._processes.get(rank) or self._process(rank)
         found: list[HealthAlert] = []
         phase = phase or process.phase
-        if is_progress and time is not None:
+        if is_progress:
             self._note_progress(process, step, time, phase, found)
-        elif is_progress and step is not None:
-            process.last_step = step
         at = -1 if step is None else step
         series_of = process.series_of(phase)
         for name, value in values.items():
@@ -249,8 +247,11 @@ class HealthEvaluator:
         return WatchedSeries(name, rules, rank if self._several else None) if rules else _UNWATCHED
 
     def _note_progress(
-        self, process: _Process, step: float | None, time: float, phase: str, found: list[HealthAlert]
+        self, process: _Process, step: float | None, time: float | None, phase: str, found: list[HealthAlert]
     ) -> None:
+        if time is None:
+            process.last_step = step if step is not None else process.last_step
+            return
         last_time, process.last_time = process.last_time, time
         # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
         if last_time is not None and (time - last_time > process.longest_pause or process.stalled):

@@ -25,7 +25,7 @@ from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.generated.limits import MAX_SAFE_RUN_ID_CHARS
 from toyspec.kaun.events import ScalarStream, open_events
 from toyspec.kaun.store import ScalarStore
-from toyspec.reading.manifests import read_manifest
+from toyspec.reading.profile_detection import read_manifest
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named, say, sync_directory, write_new_file
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import open_to_append

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from toyspec.errors import ToyspecError
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
 from toyspec.mirrors.destination import mirrored
 from toyspec.mirrors.selection import Selection, point_id

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.convert.exported_runs import measures_of
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,12 +14,11 @@ import msgspec
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.places.addresses import public
+from toyspec.places.addresses import is_address, public
 from toyspec.read_reports import Gap
 from toyspec.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
 from toyspec.reading.live_stream import Change, LiveStream
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.polling import Polling, checked_poll_seconds
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import locate_stream
@@ -27,12 +26,11 @@ from toyspec.reading.stream_files import locate_stream
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse
     from toyspec.read_reports import Fragment
-    from toyspec.reading.last_records import SkippedBytes
+    from toyspec.reading.followed_feed import FollowedFeed
     from toyspec.reading.live_bytes import LiveBytes
 
 Until = Literal["run_end", "forever"]
 """Whether following stops after the end of the run, or continues with later files at the path."""
-
 EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
 """What happened.
 
@@ -45,8 +43,14 @@ EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
 - ``gone``: no file is at the path, and the old one was read to its end. It is followed until a new one appears.
 - ``ended``: the run wrote its last event.
 """
-
 _CHUNK_BYTES = 1 << 16
+_FIRST_BYTES = 1 << 14
+_GROWTH = 8
+_MOST_BYTES = 1 << 24
+POLL_SECONDS = 0.25
+"""Time between two polls of a file."""
+REMOTE_POLL_SECONDS = 2.0
+"""Time between two polls of a store, which counts each request."""
 
 
 class TailEvent(msgspec.Struct, frozen=True):
@@ -232,8 +236,6 @@ class _Tail:
     def _skip(self, file: LiveBytes, records: int) -> None:
         """Pass over what is before the last *records*, if that is much."""
         # Imported here: start-up time counts.
-        from toyspec.reading.last_records import skip_to_last
-
         try:
             moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
         except OSError:
@@ -320,3 +322,88 @@ class _Tail:
             yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
         elif item.goes_on:
             self._has_ended = False
+
+
+class SkippedBytes:
+    """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
+
+    def __init__(self, file: LiveBytes, start: int, end: int) -> None:
+        self._file = file
+        self._start = start
+        self._end = end
+        self._lines: int | None = None
+
+    @property
+    def lines(self) -> int:
+        """Number of LFs in these bytes."""
+        if self._lines is None:
+            self._lines = self._file.count(b"\n", self._start, self._end)
+        return self._lines
+
+
+def skip_to_last(
+    records: int, file: LiveBytes, new_feed: Callable[[], FollowedFeed], head_bytes: int
+) -> tuple[FollowedFeed, SkippedBytes] | None:
+    """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
+
+    Return None, and move nothing, for a file that has to be read from its start: it is short, is one document, ends
+    within its first *head_bytes*, or holds NUL bytes where it is looked at.
+    """
+    head = file.peek(head_bytes)
+    head = head[: head.rfind(b"\n") + 1]
+    size = file.status().st_size
+    length = _FIRST_BYTES
+    while 0 < len(head) < size - length and length <= _MOST_BYTES:
+        feed = new_feed()
+        if b"\0" in head or not _is_passed(feed, head):
+            return None
+        tail = file.read(size - length, length)
+        cut = tail.find(b"\n") + 1
+        start = size - length + cut
+        if len(tail) < length or b"\0" in tail:
+            return None
+        if cut:
+            feed.skip(start - len(head))
+            found = feed.feed(tail[cut:])
+            if sum(isinstance(item, Record) for item in found) > records:
+                return _moved(file, new_feed(), head, start)
+        length *= _GROWTH
+    return None
+
+
+def _is_passed(feed: FollowedFeed, head: bytes) -> bool:
+    """Feed *head*; return whether the lines after it are read each by itself, and the run goes on."""
+    found = feed.feed(head)
+    records = [item for item in found if isinstance(item, Record)]
+    return feed.is_by_lines and bool(records) and not any(_is_closing(record) for record in records)
+
+
+def _is_closing(record: Record) -> bool:
+    return record.kind is not None and record.kind == closing_kind(record.profile)
+
+
+def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, SkippedBytes]:
+    feed.feed(head)
+    feed.skip(start - len(head))
+    file.take(head)
+    file.skip_to(start)
+    return feed, SkippedBytes(file, len(head), start)
+
+
+class Polling(msgspec.Struct, frozen=True, kw_only=True):
+    """When a follower polls, and when it stops. See ``follow``."""
+
+    poll_seconds: float
+    idle_seconds: float | None
+    stop: Callable[[], bool]
+    sleep: Callable[[float], object]
+    clock: Callable[[], float]
+
+
+def checked_poll_seconds(path: str, wanted: float | None) -> float:
+    """Return the time between two polls of *path*, by default that of its place; raise ValueError if negative."""
+    if wanted is None:
+        return REMOTE_POLL_SECONDS if is_address(path) else POLL_SECONDS
+    if wanted < 0:
+        raise ValueError(f"poll_seconds is {wanted}; it must not be negative")
+    return wanted

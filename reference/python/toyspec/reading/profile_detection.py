@@ -5,13 +5,55 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.profiles import detect_profile, is_manifest
-from toyspec.reading.manifests import read_manifest
+from toyspec.errors import StreamError
+from toyspec.format.flattening import member_at
+from toyspec.format.line_validation import validate
+from toyspec.format.profiles import MANIFEST_FILE, detect_profile, is_manifest
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.places.addresses import is_address, path_in
+from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toyspec.findings import Profile
+
+
+def read_manifest(directory: str) -> dict[str, Any] | None:
+    """Return the object in the run.json of *directory*; None if there is none or it is unreadable. Never raises."""
+    try:
+        if is_address(directory):
+            from toyspec.reading.remote_streams import read_small
+
+            data = read_small(path_in(directory, MANIFEST_FILE), MAX_LINE_BYTES + 1)
+            return None if data is None else _object(data)
+        with open(open_stream(os.path.join(directory, MANIFEST_FILE), special="refuse"), "rb") as file:
+            data = file.read(MAX_LINE_BYTES + 1)
+    except (OSError, StreamError):
+        return None
+    return _object(data)
+
+
+def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
+    """Return what the run.json in *directory* has about the run whose log is of *dialect*, in the members of run_start.
+
+    Empty if the dialect has no such file, or it is not there. Never raises.
+    """
+    from toyspec.format.dialects import dialects
+
+    members = next((each.manifest for each in dialects() if each.name == dialect), None)
+    manifest = read_manifest(directory) if members else None
+    found: dict[str, Any] = {}
+    for name, key in (members or {}).items():
+        value = None if manifest is None else member_at(manifest, key)
+        outer, _, inner = name.rpartition("/")
+        if value is not None:
+            (found.setdefault(outer, {}) if outer else found)[inner] = value
+    return found
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    return validate(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
 
 
 def detect_profile_at(path: str, first: Mapping[str, Any] | None, *, has_gap: bool = False) -> Profile | None:

@@ -10,10 +10,10 @@ import msgspec
 from toyspec.findings import Profile
 from toyspec.format.decoding import decode_events, decode_values, event_of
 from toyspec.format.integers import take_integers, take_integers_of_all
-from toyspec.format.json_numbers import number
 from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import decode, validate, validate_line
 from toyspec.format.lines import Line, LineSplitter, offsets_of
+from toyspec.format.numbers import number
 from toyspec.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind, tag_of
 from toyspec.format.record_mapping import (
     TimeOrigin,
@@ -28,17 +28,55 @@ from toyspec.format.record_mapping import (
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
-from toyspec.reading.cut_feed import CutFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.findings import State
+    from toyspec.format.boxed_rows import BoxCutter
+    from toyspec.format.document_rows import DocumentCutter
+    from toyspec.read_reports import Fragment
 
 Target = Literal["value", "event"]
 """What a line is decoded into at once; the other is decoded on demand, which takes longer."""
-
 _SHOWN_BYTES = 60
+
+
+class CutFeed:
+    """A feed that cuts the stream with ``_splitter``."""
+
+    chunk_bytes = 1 << 16
+    """Number of bytes that are fed at once when a file is read."""
+
+    _splitter: LineSplitter | DocumentCutter | BoxCutter
+
+    @property
+    def max_line_bytes(self) -> int:
+        """Longest line that is read, LF excluded."""
+        return self._splitter.max_line_bytes
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF, or after the last object of a document that is not closed."""
+        return self._splitter.committed
+
+    @property
+    def next_line(self) -> int:
+        """Number of the line that the next LF ends, counted from 1."""
+        return self._splitter.next_number
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+        return self._splitter.size
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes that are not committed at this time; None if there are none."""
+        return self._splitter.fragment()
+
+    def drop_fragment(self) -> None:
+        """Drop the bytes that are not committed, as if they had not been fed."""
+        self._splitter.drop_fragment()
 
 
 # The content of a line is a tree, so records are not in cycles; the garbage collector would visit each one twice.

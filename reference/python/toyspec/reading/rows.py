@@ -26,16 +26,15 @@ from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs
 from toyspec.format.document_rows import DocumentCutter, cutter_of
 from toyspec.format.flattening import member_at
-from toyspec.format.json_numbers import number as number_in
 from toyspec.format.lines import Line, LineSplitter, offsets_of
+from toyspec.format.numbers import number as number_in
 from toyspec.format.plain_tables import PlainTable
 from toyspec.format.record_mapping import TimeOrigin, Values  # noqa: TC001 - tools resolve the types of a struct
 from toyspec.format.row_columns import RowColumns, columns_of
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
-from toyspec.reading.cut_feed import CutFeed
-from toyspec.reading.records import Record, state_of
+from toyspec.reading.records import CutFeed, Record, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.generated.runs import ALIASES, COLUMNS, TITLES
 from toyspec.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.runs.rows import RunRow

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toyspec.reading.records import Record
 
     Place = tuple[int, int | float, int]
-    """Number of the attempt, step, and how many values the metric had at the step before."""
+    """Number of the attempt, step, and number of the row at this step, from 0."""
 
 Cell = float | int | str | None
 
@@ -52,10 +52,10 @@ def history(
     The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, as records have
     it or as a value that was logged, or a metric. A column follows for each metric, or for each of *metrics*, named as
     everywhere: ``"loss"``, ``"val/acc"``; texts are columns too. There is one row for each step, in order; a metric
-    that was logged more than once at a step has the other values in further rows of that step. A value without a step
-    is at the last step of the run before it. Steps of another phase than the run's own, which count by themselves, are
-    named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a resumption superseded is there as well, and a
-    column ``attempt`` counts from 1.
+    that was logged more than once at a step has the other values in further rows of that step. What was logged by one
+    call is in one row. A value without a step is at the last step of the run before it. Steps of another
+    phase than the run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts*
+    ``"all"``, what a resumption superseded is there as well, and a column ``attempt`` counts from 1.
 
     Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
@@ -146,10 +146,13 @@ class _Column:
         self.steps: array[int] | list[int | float] = array("q")
         self.values: array[float] | list[Cell] = array("d")
         self.places = array("d")
+        self.records = array("q")
+        """Numbers of the records that the values are from."""
 
-    def add(self, attempt: int, steps: Sequence[int | float], values: Sequence[Cell]) -> None:
-        """Add *values* at *steps*."""
+    def add(self, attempt: int, steps: Sequence[int | float], values: Sequence[Cell], first_record: int) -> None:
+        """Add *values* at *steps*, of successive records from *first_record* on."""
         self.attempts.extend(repeat(attempt, len(steps)))
+        self.records.extend(range(first_record, first_record + len(steps)))
         try:
             self.steps.extend(steps)  # type: ignore[arg-type]
         except (OverflowError, TypeError):
@@ -160,17 +163,40 @@ class _Column:
             self.values = list(self.values)
         self.values.extend(values)  # type: ignore[arg-type]
 
-    def keys(self) -> list[Place]:
-        """Return the row of each value."""
-        is_once = len(set(self.attempts)) <= 1 and all(map(lt, self.steps, islice(self.steps, 1, None)))
-        if is_once:
+    def repeated(self) -> set[tuple[int, int | float]]:
+        """Return the attempts and steps that have more than one value."""
+        if len(set(self.attempts)) <= 1 and all(map(lt, self.steps, islice(self.steps, 1, None))):
+            return set()
+        return {at for at, times in Counter(zip(self.attempts, self.steps, strict=True)).items() if times > 1}
+
+    def keys(self, rows: Mapping[int, int]) -> list[Place]:
+        """Return the row of each value, which is that of its record: the first of its step unless *rows* has it."""
+        if not rows:
             return list(zip(self.attempts, self.steps, repeat(0)))
-        seen: Counter[tuple[int, int | float]] = Counter()
-        found = []
-        for at in zip(self.attempts, self.steps, strict=True):
-            found.append((*at, seen[at]))
-            seen[at] += 1
-        return found
+        return list(zip(self.attempts, self.steps, map(rows.get, self.records, repeat(0)), strict=False))
+
+
+def _rows_of(columns: Iterable[_Column]) -> dict[int, int]:
+    """Return the row, at its step, of each record at a step at which a metric has more than one value.
+
+    A record is after those that have one of its metrics, and its values are in one row.
+    """
+    columns = list(columns)
+    repeated = set().union(*(column.repeated() for column in columns))
+    if not repeated:
+        return {}
+    members: dict[int, tuple[tuple[int, int | float], list[int]]] = {}
+    for number, column in enumerate(columns):
+        for at, record in zip(zip(column.attempts, column.steps, strict=True), column.records, strict=True):
+            if at in repeated:
+                members.setdefault(record, (at, []))[1].append(number)
+    found: dict[int, int] = {}
+    after: Counter[tuple[tuple[int, int | float], int]] = Counter()
+    for record, (at, numbers) in sorted(members.items()):
+        row = max(after[at, number] for number in numbers)
+        after.update({(at, number): row + 1 - after[at, number] for number in numbers})
+        found[record] = row
+    return found
 
 
 class _Table:
@@ -187,6 +213,7 @@ class _Table:
         self._known: set[str] = set()
         self._asked = None if wanted is None else {*wanted, x}
         self._number = 1
+        self._records = 0
         self._first_time: float | None = None
 
     def take(self, items: Iterable[Any]) -> None:
@@ -211,6 +238,7 @@ class _Table:
             self._first_time = time if record.time_origin == "unix" else 0.0
         if not values and not texts:
             return
+        self._records += 1
         place = {"time": time, "epoch": record.epoch}.get(self._x)
         for name, value in values.items():
             self._add("number", name, [step], [_number(value)], [place])
@@ -223,10 +251,14 @@ class _Table:
             self._first_time = block.times[0] if origin == "unix" else 0.0
         self.placing.take_block(block.kinds, block.steps, block.phase)
         named = self.attempts.named(block.columns, block.phase)
+        has_own_records = len(block.groups) > 1
+        self._records += 1
         for plain, (name, (steps, values)) in zip(block.columns, named.items(), strict=True):
             rows = block.places.get(plain, block.rows)
             places = None if rows is None else {"time": rows.times, "epoch": rows.epochs}.get(self._x)
             self._add("number", name, steps, values, places or [None] * len(steps))
+            self._records += len(steps) if has_own_records else 0
+        self._records += block.records
 
     def _add(
         self,
@@ -242,7 +274,7 @@ class _Table:
         column = self._columns.get((sort, name))
         if column is None:
             column = self._columns[sort, name] = _Column()
-        column.add(self._number, steps, values)
+        column.add(self._number, steps, values, self._records)
         if self._x in _PLACES[1:]:
             column.places.extend(nan if place is None else place for place in places)
 
@@ -252,7 +284,8 @@ class _Table:
         for name in names:
             if name not in self._known and name not in _PLACES:
                 raise _unknown(name, self._known)
-        keys = {name: column.keys() for name, column in self._columns.items()}
+        row_of = _rows_of(self._columns.values())
+        keys = {name: column.keys(row_of) for name, column in self._columns.items()}
         rows = sorted(set().union(*keys.values()))
         index = {key: at for at, key in enumerate(rows)}
         is_place = self._x in _PLACES and not self._is_epoch_a_value

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import path_in, public
 from toyspec.reading.log_detection import DialectChoice, LogNames, usual_names

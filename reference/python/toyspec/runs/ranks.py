@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from statistics import fmean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.format.json_numbers import number
+from toyspec.format.numbers import number
 from toyspec.format.run_files import rank_of
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.rows import encodable
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunState
 
@@ -110,6 +111,8 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     """None where no two ranks tell how long a step takes, or they differ by less than a tenth."""
     metrics: dict[str, RankSpread]
     """The last value of each metric that two or more ranks have."""
+    metrics_elsewhere: list[str]
+    """Names of metrics that the first of the ranks does not have."""
 
 
 def ranks_of(run: str | os.PathLike[str]) -> Ranks:
@@ -145,7 +148,22 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
         first_to_stop=_first_to_stop(rows),
         slowest=_slowest(rows),
         metrics=_spreads({rank: log.summary for rank, log in logs.items()}),
+        metrics_elsewhere=list(
+            dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
+        ),
     )
+
+
+def ranks_row(ranks: Ranks) -> dict[str, Any]:
+    """Return *ranks* as JSON can hold it."""
+    found: dict[str, Any] = msgspec.to_builtins(ranks)
+    found["directory"] = encodable(ranks.directory)
+    found["ranks"] = [msgspec.to_builtins(each) | {"path": encodable(each.path)} for each in ranks.ranks]
+    found["first_to_stop"] = None if ranks.first_to_stop is None else ranks.first_to_stop._asdict()
+    found["slowest"] = None if ranks.slowest is None else ranks.slowest._asdict()
+    found["metrics"] = {name: spread._asdict() for name, spread in ranks.metrics.items()}
+    found["errors"] = [{"path": encodable(each.path), "message": each.message} for each in ranks.errors]
+    return found
 
 
 class _RankLog:

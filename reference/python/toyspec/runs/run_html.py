@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import sparkline
-from toyspec.runs.members import flat
+from toyspec.runs.run_facts import flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

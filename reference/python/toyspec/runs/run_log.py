@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.engine import native
 from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
-from toyspec.format.json_numbers import finite_number, is_number_or_null
+from toyspec.format.numbers import finite_number, is_number_or_null
 from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.read_reports import Gap

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from msgspec import UNSET
 
-from toyspec.format.json_numbers import finite_number, is_number_or_null, number
+from toyspec.format.numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 from toyspec.format.record_mapping import mapping_of
 from toyspec.generated.runs import COLUMNS, LOSS_NAMES
@@ -19,15 +19,14 @@ from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.annotations import NONE, Annotations, read_annotations
 from toyspec.reading.attempts import Attempts
-from toyspec.reading.manifests import manifest_start, read_manifest
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.placing import Placing, is_listed
+from toyspec.reading.profile_detection import manifest_start, read_manifest
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve
-from toyspec.runs.members import flat
 from toyspec.runs.metric_names import defined, goal_of, loss_among
-from toyspec.runs.run_facts import RunFacts
+from toyspec.runs.run_facts import RunFacts, flat
 from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from toyspec.runs.history import History
 
     Taken = Record | NumberBlock | RowBlock
+    import toyspec_engine
 
 
 class Extent(NamedTuple):
@@ -58,12 +58,23 @@ class Extent(NamedTuple):
 
 
 RunState = Literal["complete", "running", "torn", "damaged"]
+
+
 """The state of a stream, or running if a writer has it open."""
 
+
 MOST_NAMES = 100_000
+
+
 """Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
+
+
 _MOST_COUNTED = 1_000_000
+
+
 _MAX_WALL = 1e11
+
+
 # Kinds of toy/v1 that say nothing but their time and metrics: most records of a stream.
 _NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 
@@ -472,3 +483,29 @@ def _is_place(step: object) -> TypeGuard[int]:
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
+
+
+def take_extremes(
+    summary: RunSummary,
+    part: toyspec_engine.NumbersFields,
+    profile: Profile,
+    minimized: Mapping[str, bool] | None = None,
+) -> None:
+    """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
+    own = {name for name, *_ in part["metrics"]}
+    names = dict(zip(own, summary.attempts.named(dict.fromkeys(own), part["phase"]), strict=True))
+    before = {name: curve.count for name, curve in summary.series.items()}
+    columns = {}
+    for name, _, _, first, last, last_finite, lowest, highest in part["metrics"]:
+        # The first of equal values is an extreme, so the order counts.
+        known = [first, *(point for point in (lowest, highest) if point is not None)]
+        known += [] if last_finite is None else [(last[0], last_finite)]
+        known.append(last)
+        columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
+    summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
+    summary.take_columns(columns, minimized)
+    for name, count, nulls, first, last, *_ in part["metrics"]:
+        curve = summary.series.get(names[name])
+        if curve is not None and curve.count > before.get(names[name], 0):
+            curve.count += count - len(columns[names[name]][0])
+            curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN

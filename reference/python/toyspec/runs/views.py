@@ -17,7 +17,7 @@ from toyspec.generated.kaun_v1 import RunManifest
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.kaun.scalars import scalar_of
 from toyspec.kaun.store import ScalarStore
-from toyspec.reading.manifests import read_manifest
+from toyspec.reading.profile_detection import read_manifest
 from toyspec.reading.reader import read
 
 if TYPE_CHECKING:

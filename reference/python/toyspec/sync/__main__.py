@@ -12,8 +12,8 @@ import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.places.addresses import path_in
-from toyspec.sync.destinations import destination_of, target_of
 from toyspec.sync.run_sync import RunSync, SyncSettings
+from toyspec.sync.syncing import destination_of, target_of
 from toyspec.system_calls import say
 from toyspec.writing.companions import end_of_training, give_up
 from toyspec.writing.synced import SyncOrder

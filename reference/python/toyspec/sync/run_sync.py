@@ -132,7 +132,7 @@ class RunSync:
 
     def _bring_opened(self, file: BundleFile, opened: LocalFile) -> None:
         is_log = file.kind in ("side file", "stream")
-        cause = "another program changes it there all the time; end one of the two"
+        cause = "another program changes it all the time; end one of the two"
         for attempt in range(_ATTEMPTS):
             try:
                 entry, found = self._compared(file, opened, is_fresh=attempt > 0)
@@ -185,7 +185,7 @@ class RunSync:
             return
         if found == "ahead":
             more = entry.size - opened.stop
-            self._note("ahead", f"{file.name} has {more} bytes more there than here; nothing of it was sent")
+            self._note("ahead", f"its {file.name} has {more} bytes more than the source, and stays")
         elif found == "behind":
             if self._is_due(file.name, opened, entry):
                 self._send(file, opened, entry, base=entry if self._target.can_extend(entry) else None)
@@ -200,7 +200,7 @@ class RunSync:
             known = self._known.get(file.name)
             is_ours = known is not None and known.entry.identity == entry.identity
             if not is_ours and self._settings.on_conflict == "leave":
-                self._note("conflict", f"{file.name} there is of another run; use another place, or --keep-both")
+                self._note("conflict", f"its {file.name} is of another run; use another place, or --keep-both")
                 return
             self._keep(file.name, entry)
         self._send(file, opened, entry)
@@ -214,7 +214,7 @@ class RunSync:
             if self._status(name) != entry:
                 raise
         self._result.copied += entry.size
-        self._note("sent", f"{name} was another one there; it is kept as {kept}")
+        self._note("sent", f"its {name} was another one; it is kept as {kept}")
 
     def _is_in_side_file(self, entry: Entry) -> bool:
         """Return whether a side file that the place has begins with the bytes of the log *entry*."""
@@ -278,7 +278,7 @@ class RunSync:
         names = {os.fsdecode(line.name) for line in lines if line is not None}
         missing = {name for name in names if name not in self._known}
         if missing:
-            self._note("same", f"the seal is not sent: it covers {len(missing)} files that are not; --all sends them")
+            self._note("same", f"the seal is left out: it covers {len(missing)} files that are; --all takes them too")
             return False
         return all(self._known[name].is_whole for name in names)
 

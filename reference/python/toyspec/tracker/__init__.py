@@ -12,14 +12,15 @@ Importing this imports no library of arrays.
 
 from __future__ import annotations
 
-from toyspec.tracker.accelerators import UnknownAcceleratorError, peak_flops
 from toyspec.tracker.compute import (
+    UnknownAcceleratorError,
     compute_gradient_norm,
     compute_mfu,
     compute_model_flops_per_token,
     compute_model_size_mb,
     compute_throughput,
     compute_tokens_in_batch,
+    peak_flops,
 )
 from toyspec.tracker.config import LogConfig
 from toyspec.tracker.formatting import format_metrics

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from toyspec.tracker.accelerators import peak_flops
 from toyspec.tracker.compute import (
     compute_mfu,
     compute_model_flops_per_token,
     compute_throughput,
     compute_tokens_in_batch,
+    peak_flops,
 )
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
 from toyspec.errors import ToyspecError
 from toyspec.system_calls import SYSTEM_CALLS, sync_directory
-from toyspec.trainer.replacing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from toyspec.trainer.language_model import LanguageModel
 
@@ -38,8 +37,6 @@ _SIZES = {
     "d_ff": "feed_forward_length",
     "vocab": "vocab_size",
 }
-
-
 _NO_LINKS = frozenset([errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP])
 
 
@@ -190,3 +187,33 @@ def _point_to(directory: str, name: str) -> None:
         # Without links, and for most users on Windows, the newest checkpoint is found by its number all the same.
         if os.name != "nt" and getattr(error, "errno", errno.ENOSYS) not in _NO_LINKS:
             raise
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[str]:
+    """Give another name in the directory of *path*; what was written under it then becomes *path*, at once.
+
+    When the body fails, *path* stays as it was and the other file is removed.
+    """
+    directory, name = os.path.split(path)
+    unfinished = os.path.join(directory, f".{name}.unfinished")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(unfinished)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def write_json(path: str, value: Mapping[str, Any]) -> None:
+    """Write *value* to the file *path*, which never holds a part of it, and force it to the device."""
+    with replaced(path) as unfinished:
+        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+            json.dump(value, file, indent=1, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(SYSTEM_CALLS, os.path.dirname(path))

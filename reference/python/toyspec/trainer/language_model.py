@@ -1,4 +1,4 @@
-"""A language model that is trained: its parameters, one step, its loss on held-out text, and text that it writes."""
+"""The language models that can be trained: parameters, one step, loss on held-out text, and text that they write."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from toyspec.trainer import layers
-from toyspec.trainer.architectures import start_values
+from toyspec.trainer.mlp import Mlp
 from toyspec.trainer.optimizer import Parameter
 from toyspec.trainer.stepping import BackwardOutput, train_step
+from toyspec.trainer.transformer import Transformer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toyspec.trainer.architecture import Architecture, ForwardPass
     from toyspec.trainer.arrays import Single, Tokens
     from toyspec.trainer.optimizer import AdamW
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 LOSS_NAME = "cross_entropy"
 """Name of the loss in a log."""
 _TEMPERATURE = 0.7
+ARCHITECTURES: dict[str, Callable[[int], Architecture]] = {Transformer.name: Transformer, Mlp.name: Mlp}
+"""What makes a model for a vocabulary of so many characters, by name; the names are those of ``settings``."""
 
 
 class Evaluation(NamedTuple):
@@ -86,3 +91,18 @@ class LanguageModel:
                     return ""
                 tokens = np.append(tokens, random.choice(len(chances), p=chances))
         return text.decoded(tokens[-count:])
+
+
+def start_values(architecture: Architecture, seed: int) -> dict[str, Single]:
+    """Return start values from *seed*: norms 1, biases 0, tables spread 0.1, other weights 1 / sqrt(inputs)."""
+    random = np.random.default_rng([seed, 0])
+    found: dict[str, Single] = {}
+    for name, shape in architecture.shapes().items():
+        if name.endswith(".bias"):
+            found[name] = np.zeros(shape, dtype=np.float32)
+        elif name.endswith("norm.weight"):
+            found[name] = np.ones(shape, dtype=np.float32)
+        else:
+            spread = 0.1 if "embd" in name else shape[1] ** -0.5
+            found[name] = (spread * random.standard_normal(shape)).astype(np.float32)
+    return found

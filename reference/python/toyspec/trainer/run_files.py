@@ -10,8 +10,7 @@ from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.metrics_v1 import MetricsEntry
 from toyspec.metrics.log import MetricsLog
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
-from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint
-from toyspec.trainer.replacing import write_json
+from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint, write_json
 from toyspec.writing.opening import keep
 
 if TYPE_CHECKING:

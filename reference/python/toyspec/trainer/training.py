@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.system_calls import say
 from toyspec.trainer.architecture import flow
-from toyspec.trainer.architectures import ARCHITECTURES
 from toyspec.trainer.baselines import Losses, perplexity
 from toyspec.trainer.checkpoints import CheckpointError, CheckpointFacts, TrainingProgress, load_checkpoint, saved_steps
-from toyspec.trainer.language_model import LOSS_NAME, LanguageModel
+from toyspec.trainer.language_model import ARCHITECTURES, LOSS_NAME, LanguageModel
 from toyspec.trainer.optimizer import AdamW
 from toyspec.trainer.run_files import StepResult, TrainingFiles
 from toyspec.trainer.settings import SettingsError

@@ -1,5 +1,7 @@
 """Keeps the curves and the row of each run in a cache directory, by the identity and the size of its stream.
 
+The curves of a run are one block of numbers, in which equal columns are once.
+
 The cache holds nothing that the streams do not say: deleting it costs time only. A file is written beside its place and
 then renamed, so that two servers may share the directory.
 """
@@ -19,28 +21,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.engine import native
 from toyspec.reading.attempts import Attempts
 from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
-from toyspec.view.packing import ITEM, Packing
-from toyspec.view.pyramids import MOST_BUCKETS
+from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from toyspec.view.identities import Identity
+    from toyspec.view.pyramids import AnyPyramid
     from toyspec.view.scanned_runs import ScannedRun
     from toyspec.view.scans import Scan
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-
 FORMAT = f"toyspec view 5 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
 # The first picture of a run needs no more buckets.
 _FEWEST_BUCKETS = 64
+ITEM = 8
+"""Bytes of a number."""
 
 
 class StoredCurves:
@@ -272,3 +276,48 @@ def _is_text(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class Packing:
+    """Columns of curves, equal ones once."""
+
+    def __init__(self) -> None:
+        engine = native()
+        self._engine = None if engine is None else engine.Packing()
+        self._kept: dict[bytes, int] = {}
+        self._items = 0
+
+    def levels(self, curve: AnyPyramid, fewest: int) -> list[dict[str, Any]]:
+        """Add the buckets of *curve*, then each time half as many, down to *fewest* at most; say where they are.
+
+        A column is at an item of ``data``, or has one value, in a list.
+        """
+        if self._engine is not None and isinstance(curve, EnginePyramid):
+            found: list[dict[str, Any]] = self._engine.levels(curve.native, fewest)
+            return found
+        return [self._described(each) for each in _halved(curve.buckets(), fewest)]
+
+    def data(self) -> bytes:
+        """Return all columns, in the layout of this machine."""
+        return b"".join(self._kept) if self._engine is None else self._engine.data()
+
+    def _described(self, buckets: Buckets) -> dict[str, Any]:
+        columns: list[int | list[float | None]] = []
+        for name in COLUMNS:
+            data = buckets.columns[name].tobytes()
+            if data and data == data[:ITEM] * buckets.number:
+                first = buckets.columns[name][0]
+                columns.append([None if first != first else first])  # noqa: PLR0124 - NaN alone differs from itself
+                continue
+            if data not in self._kept:
+                self._kept[data] = self._items
+                self._items += buckets.number
+            columns.append(self._kept[data])
+        return {"count": buckets.number, "level": buckets.level, "tail": buckets.tail, "columns": columns}
+
+
+def _halved(buckets: Buckets, fewest: int) -> Iterator[Buckets]:
+    yield buckets
+    while buckets.number > fewest:
+        buckets = buckets.halved()
+        yield buckets

@@ -79,6 +79,14 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
+    files = files_beside(path)
+    listed_files = [{"path": encodable(file.name), "bytes": file.size} for file in islice(files, MOST_ITEMS)]
+    found.leave_out("files", sum(1 for _ in files))
+    found.leave_out("gaps", len(account.gaps) - MOST_ITEMS)
+    found.leave_out("gaps", account.unlisted_gaps)
+    if report is not None:
+        found.leave_out("findings", len(report.findings) - MOST_ITEMS)
+        found.leave_out("findings", sum(report.suppressed.values()))
     return {
         "id": row["id"],
         "row": row,
@@ -89,9 +97,10 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         **_account_of(account),
         **lists,
         "alerts": found.lists.get("alerts", []),
+        "texts": found.lists.get("texts", []),
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
-        "files": _files(path),
+        "files": listed_files,
         **checked,
         "left_out": found.left_out,
     }
@@ -185,16 +194,27 @@ class _Collected:
             self.start, self.end = safe(start_after(self.start, record)), None
         elif (end := record.end) is not None:
             self.end = safe(end)
-        if record.profile != "toy/v1":
-            return
+        if record.profile == "toy/v1":
+            self._take_of_kind(kind, record)
+
+    def _take_of_kind(self, kind: str | None, record: Record) -> None:
         if kind in _LISTS:
             self._add(_LISTS[kind], record)
+        elif kind == "scalars":
+            self._add_texts(record)
         elif kind in ("tap", "grad", "histogram"):
             self._add_histogram(kind, record)
         elif kind in _REGIONS:
             self._add_region(record)
-        elif kind == "define" and isinstance(record.get("name"), str) and len(self._defined) < MOST_ITEMS:
-            self._defined[record["name"]] = safe(record.value)
+        elif kind == "define" and isinstance(record.get("name"), str):
+            self._define(record)
+
+    def _define(self, record: Record) -> None:
+        name = record["name"]
+        if name in self._defined or len(self._defined) < MOST_ITEMS:
+            self._defined[name] = safe(record.value)
+        else:
+            self.leave_out("definitions", 1)
 
     def meaning(self, name: str) -> dict[str, Any]:
         """Return unit and description of a metric."""
@@ -213,12 +233,16 @@ class _Collected:
         """Return the regions in the order in which they were entered."""
         return self._regions
 
+    def leave_out(self, name: str, number: int) -> None:
+        """Count *number* items that the list *name* lacks."""
+        if number > 0:
+            self.left_out[name] = self.left_out.get(name, 0) + number
+
     def _takes(self, name: str, record: Record, *, full: bool) -> bool:
         self._bytes += len(record.raw)
-        if full or self._bytes > _MOST_BYTES:
-            self.left_out[name] = self.left_out.get(name, 0) + 1
-            return False
-        return True
+        is_taken = not full and self._bytes <= _MOST_BYTES
+        self.leave_out(name, int(not is_taken))
+        return is_taken
 
     def _add(self, name: str, record: Record) -> None:
         items = self.lists.setdefault(name, [])
@@ -226,6 +250,14 @@ class _Collected:
             items.append(
                 {key: value for key, value in safe(record.value).items() if key != "kind"} | {"line": record.line}
             )
+
+    def _add_texts(self, record: Record) -> None:
+        texts = record.get("texts")
+        for name, text in texts.items() if isinstance(texts, dict) else ():
+            items = self.lists.setdefault("texts", [])
+            if self._takes("texts", record, full=len(items) >= MOST_ITEMS):
+                place = {"t": record.get("t"), "step": record.get("step"), "line": record.line}
+                items.append(safe({**place, "name": name, "text": text}))
 
     def add_alert(self, alert: HealthAlert, record: Record) -> None:
         """Add what a health rule reports, or the log itself."""
@@ -241,11 +273,10 @@ class _Collected:
         if not isinstance(name, str):
             return
         key = (kind, name)
-        if key not in self.histograms and len(self.histograms) >= MOST_ITEMS:
-            self.left_out["histograms"] = self.left_out.get("histograms", 0) + 1
-            return
-        series = self.histograms.get(key) or {"kind": kind, "name": name, "records": []}
-        if self._takes("histograms", record, full=len(series["records"]) >= _MOST_RECORDS):
+        series = self.histograms.get(key)
+        is_full = len(self.histograms) >= MOST_ITEMS if series is None else len(series["records"]) >= _MOST_RECORDS
+        series = series or {"kind": kind, "name": name, "records": []}
+        if self._takes("histograms", record, full=is_full):
             self.histograms[key] = series
             wanted = {key: value for key, value in safe(record.value).items() if key not in _NAMING}
             series["records"].append(wanted | {"line": record.line})
@@ -348,10 +379,6 @@ def _objects_beside(address: str) -> Iterator[FileBeside]:
 
 def _is_run(directory: str) -> bool:
     return any(os.path.lexists(os.path.join(directory, name)) for name in (*STREAM_NAMES, *SIDECARS))
-
-
-def _files(path: str) -> list[dict[str, Any]]:
-    return [{"path": encodable(file.name), "bytes": file.size} for file in islice(files_beside(path), MOST_ITEMS)]
 
 
 def _checked(path: str, report: FileReport | None) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places
-from toyspec.view.live_curves import LiveCurves
 from toyspec.view.pyramids import MOST_BUCKETS
 from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -12,29 +13,26 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import annotated, encodable, row_of, unreadable_row
+from toyspec.runs.walking import Stream
 from toyspec.system_calls import is_locked
-from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
-from toyspec.view.live_curves import LiveCurves
-from toyspec.view.named_roots import roots_of, run_id
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.roots import CatalogRoot, roots_of, run_id
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
-from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun
-from toyspec.view.visits import visits
+from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun, visits
 from toyspec.view.watching import watch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.runs.walking import Stream
-    from toyspec.view.catalog_roots import CataloguedRun
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
-    from toyspec.view.roots import Root
+    from toyspec.view.roots import CataloguedRun, Root
 
 
 _MOST_CHANGES = 4096
@@ -165,6 +163,7 @@ class LiveRuns:
         self._lock = threading.RLock()
         self._entries: dict[str, ViewedRun] = {}
         self._by_path: dict[str, ViewedRun] = {}
+        self._ranks: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
         self._revisions = Revisions()
         self._pending: dict[str, Future[None]] = {}
@@ -202,7 +201,7 @@ class LiveRuns:
         self._workers.close()
         self._save()
         with self._lock:
-            for entry in self._entries.values():
+            for entry in (*self._entries.values(), *self._ranks.values()):
                 if entry.file is not None:
                     entry.file.close()
         self.store.trim()
@@ -313,6 +312,8 @@ class LiveRuns:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
         self._open.close(entry)
+        for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
+            self._open.close(self._ranks.pop(run))
         self._revisions.remove(encodable(entry.run))
         self.changes.add({"removed": encodable(entry.run)})
 
@@ -412,7 +413,25 @@ class LiveRuns:
         entry = self._entries.get(run)
         if entry is None and "\\" in run:
             entry = next((each for each in self._entries.values() if encodable(each.run) == run), None)
-        return entry
+        return entry or self._rank(run)
+
+    def _rank(self, run: str) -> ViewedRun | None:
+        """Return the stream of another rank of a run, whose id is the path of that stream; None if there is none."""
+        owner_id, _, name = run.rpartition("/")
+        owner = self._entries.get(owner_id)
+        if owner is None or not rank_of(name) or rank_of(os.path.basename(owner.path)) != 0 or owner.root.is_remote:
+            return None
+        path = os.path.join(os.path.dirname(owner.path), name)
+        if not os.path.isfile(path) or not owner.root.holds(path):
+            return None
+        identity = identity_at(path)
+        known = self._ranks.get(run)
+        if known is None:
+            known = self._ranks[run] = ViewedRun(run, owner.root, Stream(path, identity[2]))
+            known.identity = identity
+        elif known.identity != identity:
+            known.identity, known.changed_at = identity, self._clock()
+        return known
 
     def listing(self, since: str | None = None, *, form: Literal["values", "json"] = "values") -> dict[str, Any]:
         """Return every row, or those that changed after the revision *since* and the ids of the runs that are gone.

@@ -7,30 +7,35 @@ import gzip
 import hashlib
 import os
 import re
+from contextlib import closing
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.places.addresses import is_address, public
+from toyspec.format.run_files import media_file, rank_file, ranks_beside
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.listing import streams_below
 from toyspec.runs.rows import row_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
-from toyspec.view.frames import frame
-from toyspec.view.live_curves import LiveCurves
+from toyspec.view.frames import frame, short_columns
+from toyspec.view.ranks import shown_ranks
 from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import check_run, counted
+from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
-from toyspec.view.short_columns import short_columns
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 DEFAULT_BUCKETS = 1000
+# A page of more is slow to open and to send.
+_MOST_MEDIA_BYTES = 24 << 20
+_LARGEST_MEDIA_BYTES = 1 << 20
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)')
 
 
@@ -48,6 +53,8 @@ def html_report(
     choice = dialect or DialectChoice()
     rows: list[dict[str, Any]] = []
     details: dict[str, Any] = {}
+    ranks: dict[str, Any] = {}
+    media = _Media()
     frames: list[bytes] = []
     for path, run in runs_below(roots, choice):
         file = ScannedRun(path, choice)
@@ -59,14 +66,53 @@ def html_report(
             report = check_run(path, choice)
             row["findings"] = counted(report)
             rows.append(row)
-            details[row["id"]] = detail_of(path, row, choice, report)
+            detail = details[row["id"]] = detail_of(path, row, choice, report)
+            shown = shown_ranks(path, row["id"])
+            if shown is not None:
+                ranks[row["id"]] = shown
+            media.take(path, detail["media"])
             frames += _frames(file, row["id"], buckets)
+            for rank, stream in ranks_beside(path).items():
+                frames += _frames_of_rank(stream, f"{row['id']}/{rank_file(rank)}", buckets, choice)
         finally:
             file.close()
     listing = {"revision": "1", "complete": True, "root": "report", "version": __version__, "runs": rows}
     header = {"report": 1, "written": utc_text(now), "listing": listing, "details": details}
+    header |= {"ranks": ranks, "media": media.files}
     packed = gzip.compress(b"".join([frame(header), *frames]), mtime=0)
     return _page(files, base64.b64encode(packed).decode()), len(rows)
+
+
+class _Media:
+    """The media files that a report has in it, each once: those that are small, until all have a size."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        """Base64 of each file, by its hash."""
+        self._left = _MOST_MEDIA_BYTES
+
+    def take(self, path: str, records: Sequence[dict[str, Any]]) -> None:
+        """Take in the files beside the stream at *path* that *records* name, the last ones first."""
+        for record in reversed(records):
+            sha256, media_type = record.get("sha256"), record.get("media_type")
+            if not isinstance(sha256, str) or not isinstance(media_type, str) or sha256 in self.files:
+                continue
+            name = media_file(sha256, media_type)
+            data = None if name is None else self._bytes(path_in(os.path.dirname(path), name))
+            if data is not None and hashlib.sha256(data).hexdigest() == sha256:
+                self.files[sha256] = base64.b64encode(data).decode()
+                self._left -= len(data)
+
+    def _bytes(self, path: str) -> bytes | None:
+        """Return the content of a file that is there and small enough; None otherwise."""
+        if os.path.islink(path) or os.path.islink(os.path.dirname(path)):
+            return None
+        try:
+            with closing(open_file(path)) as file:
+                is_small = file.size <= min(_LARGEST_MEDIA_BYTES, self._left)
+                return b"".join(file.blocks(0, file.size)) if is_small else None
+        except (OSError, StreamError):
+            return None
 
 
 def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[str, str]]:
@@ -94,6 +140,21 @@ def _number_shared(paths: Sequence[list[str]]) -> int:
     return next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
 
 
+def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) -> Iterator[bytes]:
+    try:
+        file = ScannedRun(path, choice)
+    except StreamError:
+        # What is said of the ranks names it.
+        return
+    try:
+        file.read_whole()
+        yield from _frames(file, run, buckets)
+    except StreamError:
+        return
+    finally:
+        file.close()
+
+
 def _frames(file: ScannedRun, run: str, buckets: int) -> Iterator[bytes]:
     import threading
 
@@ -117,7 +178,7 @@ def _page(files: dict[str, bytes], data: str) -> str:
         raise ValueError("the viewer's own files cannot be put into a page")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'sha256-{_digest(style)}'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "img-src data: blob:; media-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     page = _POLICY.sub(lambda found: f"{found.group(1)}{policy}{found.group(2)}", page)
     page = page.replace('<link rel="stylesheet" href="app.css">', f"<style>{style}</style>")

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.format.run_files import media_file, rank_of
+from toyspec.generated.media import EXTENSIONS
 from toyspec.generated.runs import TOKEN_COUNTS
-from toyspec.reading.number_blocks import StepFeed
+from toyspec.places.addresses import path_in
+from toyspec.reading.number_blocks import StepBlockFeed, StepFeed
 from toyspec.reading.stream_files import is_compressed
 from toyspec.runs.rows import encodable
 from toyspec.version import __version__
-from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.details import detail_of, files_beside
 from toyspec.view.edits import EditRefusedError, edit_in, writable_names, write_edit
 from toyspec.view.frames import frame
+from toyspec.view.ranks import ShownRanks
+from toyspec.view.roots import CatalogRoot
 from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
-from toyspec.view.step_blocks import StepBlockFeed
 from toyspec.view.token_totals import token_totals
 from toyspec.writing.annotating import user_name
 
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
-    from toyspec.view.live_curves import LiveCurves
     from toyspec.view.live_runs import LiveRuns
+    from toyspec.view.scanned_runs import LiveCurves
     from toyspec.view.sent_files import OpenFile
     from toyspec.view.viewed_runs import ViewedRun
 
@@ -49,6 +52,7 @@ _PIECE_BYTES = 1 << 16
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
+_NO_MEDIA = "the run has no such media file; `toyspec check --media` says which are missing"
 
 
 class RefusedError(Exception):
@@ -66,6 +70,7 @@ class Answers:
         """Answer for *catalog*; *edits* says whether annotations are written, and with the name of this user."""
         self.catalog = catalog
         self._edits = edits
+        self._ranks = ShownRanks()
         self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
 
     def close(self) -> None:
@@ -191,6 +196,27 @@ class Answers:
             raise RefusedError(404, "the line of the point cannot be found; the stream may have changed")
         return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
 
+    def ranks(self, query: Query) -> bytes:
+        """Return what the processes of a run have logged, as ``shown_ranks`` does; null where there is only one."""
+        entry = self._entry(query)
+        try:
+            return self._ranks.find(entry)
+        except StreamError as error:
+            raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
+
+    def media(self, query: Query) -> tuple[OpenFile, str | None]:
+        """Return a media file of a run, open, and the type that it is shown as; None for one that is only saved."""
+        entry = self._entry(query)
+        media_type = _required(query, "type")
+        name = media_file(_required(query, "sha256"), media_type)
+        if name is None:
+            raise RefusedError(400, "sha256 must have 64 lower-case hexadecimal digits")
+        path = path_in(os.path.dirname(entry.path), name)
+        # A link may lead to any file.
+        if not entry.root.is_remote and (os.path.islink(path) or os.path.islink(os.path.dirname(path))):
+            raise RefusedError(404, _NO_MEDIA)
+        return self._opened(entry, path, _NO_MEDIA), media_type if media_type in EXTENSIONS else None
+
     def require_edits(self) -> None:
         """Refuse to write where the server was not started for that."""
         if self._edits == "refused":
@@ -210,7 +236,9 @@ class Answers:
 
     @staticmethod
     def _require_inside(entry: ViewedRun) -> None:
-        """Refuse a run to whose folder a link leads from elsewhere: only what is below a root is written."""
+        """Refuse one rank of a run, and a run to whose folder a link leads from elsewhere."""
+        if rank_of(os.path.basename(entry.path)):
+            raise EditRefusedError(404, "this is one rank of a run; annotate the run")
         real, root = os.path.realpath(entry.path), entry.root.real
         if not entry.root.is_remote and real != root and not real.startswith(os.path.join(root, "")):
             raise EditRefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
@@ -218,7 +246,10 @@ class Answers:
     def file(self, query: Query) -> OpenFile:
         """Return a file of a run that may be sent, open."""
         entry = self._entry(query)
-        path = self._path_of(entry, query)
+        return self._opened(entry, self._path_of(entry, query), _NO_FILE)
+
+    @staticmethod
+    def _opened(entry: ViewedRun, path: str, absent: str) -> OpenFile:
         try:
             file = open_file(path)
         except StreamError as error:
@@ -227,7 +258,7 @@ class Answers:
             raise RefusedError(404, str(error.strerror or error)) from error
         if not is_inside(entry.root, path, file):
             file.close()
-            raise RefusedError(404, _NO_FILE)
+            raise RefusedError(404, absent)
         return file
 
     @staticmethod

@@ -1,11 +1,30 @@
-"""The places whose runs are shown: each has a name, and gives its runs their ids."""
+"""The places whose runs are shown: each has a name, and gives its runs their ids.
+
+A root is a directory, a stream, an address, or a catalog: its rows are made from columns, and no run is read until
+it is looked at.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
+from toyspec.catalog.layout import MANIFEST, read_manifest
+from toyspec.catalog.reading import ShownRun, shown_runs
+from toyspec.errors import CatalogError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.places.addresses import is_address, public
+from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
+from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaining_of, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    from toyspec.view.viewed_runs import ViewedCatalogRun
 
 
 class Root:
@@ -36,3 +55,226 @@ class Root:
         if self.is_remote:
             return place[len(self.path) :].strip("/") or "."
         return os.path.relpath(place or ".", self.path).replace(os.sep, "/")
+
+
+class CataloguedRun(NamedTuple):
+    """A run as its catalog has it."""
+
+    stream: str
+    run: str
+    """The id of the run."""
+    identity: str
+    """That of the stream and of the files beside it when the catalog read them."""
+    size: int
+    """Number of bytes of the stream."""
+    row: bytes
+    """Its row of the table, as JSON."""
+
+
+class CatalogRoot(Root):
+    """A root of the catalog in the directory *catalog*."""
+
+    def __init__(self, catalog: str, path: str, name: str | None = None) -> None:
+        super().__init__(path, name)
+        self.catalog = catalog
+        self.visited: dict[str, ViewedCatalogRun] = {}
+        """The runs that were looked at since the catalog was read, by id."""
+
+    def place_of(self, path: str, *, whole: bool = False) -> str:
+        """See Root; it asks for no file."""
+        if path == self.path:
+            return "."
+        place = path.replace(os.sep, "/")
+        directory, _, name = place.rpartition("/")
+        is_bundle = stream_name(name) in (EVENTS_FILE, METRICS_FILE)
+        return (directory if is_bundle and not whole else place)[len(self.path) :].strip("/") or "."
+
+    def runs(self, *, is_only: bool) -> Iterator[CataloguedRun]:
+        """Yield the runs below this root; unless it *is_only* one, ids begin with its name. Raise CatalogError."""
+        name = encodable(self.name)
+        known: set[str] = set()
+        for shown in shown_runs(self.catalog):
+            if not _is_below(shown.stream, self.path):
+                continue
+            place = self.place_of(shown.stream, whole=self.place_of(shown.stream) in known)
+            known.add(place)
+            run = place if is_only else name if place == "." else f"{name}/{place}"
+            row = _row(shown, run) | ({} if is_only else {"root": name})
+            yield CataloguedRun(shown.stream, run, shown.identity, shown.bytes, msgspec.json.encode(row))
+
+    def note(self, entry: ViewedCatalogRun) -> None:
+        """Take in that *entry* was looked at, and say what has changed since the catalog was written."""
+        self.visited[entry.run] = entry
+        since = Counter(each.since for each in self.visited.values())
+        words = [_counted(since["changed"], "has", "have", "changed"), _counted(since["gone"], "is", "are", "gone")]
+        facts = " and ".join(filter(None, words))
+        self.problem = (
+            f"since the catalog was written ({self.written}), {facts}; `toyspec catalog update {self.catalog}`"
+            if facts
+            else None
+        )
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """A pair that changes when the catalog is written; raise OSError where it is gone."""
+        status = os.stat(os.path.join(self.catalog, MANIFEST))
+        return status.st_mtime_ns, status.st_ino
+
+    @property
+    def written(self) -> str:
+        """When the catalog was written, for a person."""
+        return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.version[0] / 1e9))
+
+
+class _Metric(msgspec.Struct):
+    """What a table shows of a metric; a catalog has more."""
+
+    last: float | None = None
+    best: float | None = None
+    goal: str | None = None
+    count: int = 0
+    nan: int = 0
+    finite: float | msgspec.UnsetType = msgspec.UNSET
+    """The last finite value where the last one is not."""
+
+
+_metrics = msgspec.json.Decoder(dict[str, _Metric])
+
+
+def catalog_roots(catalog: str, name: str | None = None) -> list[CatalogRoot]:
+    """Return the roots of the catalog in the directory *catalog*, a single one as *name*; raise CatalogError."""
+    paths = read_manifest(catalog).roots
+    return [CatalogRoot(catalog, path, name if len(paths) == 1 else None) for path in paths]
+
+
+def is_catalog(path: str) -> bool:
+    """Return whether the directory *path* is a catalog."""
+    if not os.path.isfile(os.path.join(path, MANIFEST)):
+        return False
+    try:
+        read_manifest(path)
+    except CatalogError as error:
+        # Another version's is one too, and is said to be of another version when it is opened.
+        return error.fact.startswith("layout")
+    return True
+
+
+def _is_below(path: str, root: str) -> bool:
+    outer = root.rstrip("/" + os.sep)
+    return path == root or path.startswith((f"{outer}/", outer + os.sep))
+
+
+def _row(shown: ShownRun, run: str) -> dict[str, Any]:
+    """Return the row of a run: see ``toyspec.runs.rows``."""
+    start = {part: _decoded(text) for part, text in (("config", shown.config), ("model", shown.model))}
+    settings = settings_of(start)
+    metrics = _shown_metrics(shown.metrics or "{}")
+    dialect = _decoded(shown.dialect)
+    return {
+        "id": run,
+        "run_id": _cut(shown.run_id),
+        "name": cut(shown.name or shown.run),
+        "group": _cut(shown.group),
+        "tags": [cut(tag) for tag in shown.tags[:MOST_TAGS]],
+        "notes": _cut(shown.notes),
+        "starred": shown.starred,
+        "hidden": shown.hidden,
+        "state": shown.state,
+        "profile": None if dialect else shown.profile,
+        "dialect": dialect["name"] if dialect else None,
+        "started_at": shown.started_at,
+        "seconds": finite(shown.seconds),
+        "first_step": shown.first_step,
+        "last_step": shown.last_step,
+        "records": shown.records,
+        "ended": shown.ended,
+        "error": _cut(shown.error),
+        "final_loss": finite(shown.final_loss),
+        "reason": _cut(shown.reason),
+        "sealed": shown.sealed,
+        "progress": progress_of(shown.last_step, settings),
+        "remaining": None
+        if shown.ended == "yes"
+        else remaining_of(shown.seconds, (shown.first_step, shown.last_step), planned_of(settings)),
+        "bytes": shown.bytes,
+        "findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos},
+        "config": settings if len(settings) <= MOST_SETTINGS else dict(list(settings.items())[:MOST_SETTINGS]),
+        "metrics": metrics if len(metrics) <= MOST_METRICS else dict(list(metrics.items())[:MOST_METRICS]),
+        "left_out": {
+            "metrics": max(0, len(metrics) - MOST_METRICS),
+            "config": max(0, len(settings) - MOST_SETTINGS),
+        },
+        "message": None,
+    }
+
+
+def _shown_metrics(text: str) -> dict[str, _Metric]:
+    found = _metrics.decode(text)
+    for metric in found.values() if '"finite"' in text else ():
+        if metric.finite is not msgspec.UNSET:
+            metric.last, metric.finite = metric.finite, msgspec.UNSET
+    return found
+
+
+def _counted(number: int, one: str, several: str, what: str) -> str:
+    return f"{number} {'run' if number == 1 else 'runs'} {one if number == 1 else several} {what}" if number else ""
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else cut(text)
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+def roots_of(texts: Sequence[str]) -> list[Root]:
+    """Return the roots that *texts* name, each a path, an address, or ``NAME=`` before one; no two have one name.
+
+    Of a path that is a catalog they are the roots of the catalog. Raises CatalogError.
+    """
+    roots = [root for text in texts for root in _roots(text)]
+    for names in (_longer, _numbered):
+        if len({root.name for root in roots}) < len(roots):
+            names(roots)
+    return roots
+
+
+def run_id(root: Root, path: str, *, is_only: bool, taken: Container[str]) -> str:
+    """Return the id of the run at *path*: its place below *root*, after its name unless it *is_only* one."""
+    place = ""
+    for whole in (False, True):
+        place = root.place_of(path, whole=whole)
+        if not is_only:
+            place = root.name if place == "." else f"{root.name}/{place}"
+        if place not in taken:
+            break
+    return place
+
+
+def _roots(text: str) -> Sequence[Root]:
+    name, mark, path = text.partition("=")
+    if not mark or not name or not path or "/" in name or is_address(text) or os.path.exists(text):
+        name, path = "", text
+    if not is_address(path) and is_catalog(path):
+        return catalog_roots(path, name or None)
+    return [Root(path, name or None)]
+
+
+def _longer(roots: Sequence[Root]) -> None:
+    """Put the folder above before names that more than one root has."""
+    counts = Counter(root.name for root in roots)
+    for root in roots:
+        above = os.path.basename(os.path.dirname(root.real.rstrip("/")))
+        if counts[root.name] > 1 and above:
+            root.name = f"{above}/{root.name}"
+
+
+def _numbered(roots: Sequence[Root]) -> None:
+    taken: set[str] = set()
+    for root in roots:
+        name, number = root.name, 1
+        while root.name in taken:
+            number += 1
+            root.name = f"{name} ({number})"
+        taken.add(root.name)

@@ -6,16 +6,14 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.json_numbers import finite_number
+from toyspec.format.numbers import finite_number
 from toyspec.format.record_mapping import mapping_of
 from toyspec.read_reports import Gap
-from toyspec.reading.number_blocks import NumberBlock, parted
-from toyspec.runs.engine_totals import take_extremes
+from toyspec.reading.number_blocks import NumberBlock, StepBlock, parted
 from toyspec.runs.rows import MOST_METRICS
 from toyspec.runs.run_facts import cut
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.summary import RunSummary, take_extremes
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
-from toyspec.view.step_blocks import StepBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -90,8 +90,9 @@ _GATHER_SECONDS = 0.02
 _SMALL_BYTES = 4096
 _MOST_BODY_BYTES = 1 << 20
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
 # What the page asks for first, while its script is still on the way.
 _FIRST = "<api/runs>; rel=preload; as=fetch; crossorigin"
@@ -239,8 +240,10 @@ class ViewHandler(BaseHTTPRequestHandler):
         "/api/run": "_run",
         "/api/curve": "_curve",
         "/api/point": "_point",
+        "/api/ranks": "_ranks",
         "/api/changes": "_changes",
         "/files": "_file",
+        "/media": "_media",
     }
 
     def handle_one_request(self) -> None:
@@ -392,6 +395,9 @@ class ViewHandler(BaseHTTPRequestHandler):
     def _point(self, query: Query) -> None:
         self._json(self.server.answers.point(query))
 
+    def _ranks(self, query: Query) -> None:
+        self._json(self.server.answers.ranks(query))
+
     def _json(self, data: bytes, status: int = 200) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -445,7 +451,14 @@ class ViewHandler(BaseHTTPRequestHandler):
             self.server.closing.wait(_GATHER_SECONDS)
 
     def _file(self, query: Query) -> None:
-        with closing(self.server.answers.file(query)) as file:
+        self._send(self.server.answers.file(query), None)
+
+    def _media(self, query: Query) -> None:
+        self._send(*self.server.answers.media(query))
+
+    def _send(self, opened: OpenFile, shown_as: str | None) -> None:
+        """Send a file or a part of it; without a type that it is *shown_as*, a browser saves it."""
+        with closing(opened) as file:
             part = part_of(dict(self.headers.items()), file.etag, file.size)
             self.send_response(part.status)
             self.send_header("ETag", file.etag)
@@ -454,8 +467,9 @@ class ViewHandler(BaseHTTPRequestHandler):
             if part.status == 416:
                 self.send_header("Content-Range", f"bytes */{file.size}")
             elif part.status in (200, 206):
-                self.send_header("Content-Type", "application/octet-stream")
-                self.send_header("Content-Disposition", "attachment")
+                self.send_header("Content-Type", shown_as or "application/octet-stream")
+                if shown_as is None:
+                    self.send_header("Content-Disposition", "attachment")
             if part.status == 206:
                 self.send_header("Content-Range", f"bytes {part.begin}-{part.end - 1}/{file.size}")
             self._end_head(length=None if part.status == 304 else part.end - part.begin)

@@ -12,8 +12,8 @@ from toyspec.errors import CatalogError
 from toyspec.reading.log_detection import usual_names
 from toyspec.runs.listing import streams_below
 from toyspec.runs.rows import encodable
-from toyspec.view.catalog_roots import CatalogRoot
 from toyspec.view.identities import identity_at
+from toyspec.view.roots import CatalogRoot
 from toyspec.view.viewed_runs import ViewedCatalogRun
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from toyspec.reading.stream_files import locate_stream
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, named
 from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.appending import move_fragment
 from toyspec.writing.clocks import utc_text
-from toyspec.writing.fragments import move_fragment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Finds out where a run takes place: the machine, and the revision of the program as git says it."""
+"""Finds out where and how a run takes place: machine, command line, versions of packages, and the revision in git."""
 
 from __future__ import annotations
 
@@ -6,14 +6,45 @@ import contextlib
 import os
 import re
 import sys
+from typing import Final
 
+from toyspec.format.redaction import command_line_without_secrets
 from toyspec.generated.toy_v1 import Git, Host
+from toyspec.version import __version__
 
 _MOST_SECONDS = 2.0
 """How long git may take; looking for changes in a huge tree takes longer, and the run starts without."""
-
 _DETACHED = "(detached)"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+# Module and distribution. Only these are asked for: a list of all that is installed says little, and takes long.
+_DISTRIBUTIONS: Final = {
+    "accelerate": "accelerate",
+    "clu": "clu",
+    "datasets": "datasets",
+    "deepspeed": "deepspeed",
+    "flax": "flax",
+    "ignite": "pytorch-ignite",
+    "jax": "jax",
+    "keras": "keras",
+    "lightgbm": "lightgbm",
+    "lightning": "lightning",
+    "numpy": "numpy",
+    "optax": "optax",
+    "optuna": "optuna",
+    "peft": "peft",
+    "pytorch_lightning": "pytorch-lightning",
+    "ray": "ray",
+    "sklearn": "scikit-learn",
+    "skorch": "skorch",
+    "stable_baselines3": "stable-baselines3",
+    "tensorflow": "tensorflow",
+    "torch": "torch",
+    "torch_xla": "torch-xla",
+    "torchtitan": "torchtitan",
+    "transformers": "transformers",
+    "trl": "trl",
+    "xgboost": "xgboost",
+}
 
 
 def this_host() -> Host:
@@ -124,4 +155,33 @@ def _git(start: str, *arguments: str) -> str | None:
         )
         return done.stdout.decode()
     except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def command_line() -> list[str]:
+    """Return the words that started this program, without secrets."""
+    return command_line_without_secrets(getattr(sys, "argv", []))
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python, of toyspec, and of each known framework that this program has imported."""
+    found = {"python": ".".join(map(str, sys.version_info[:3])), "toyspec": __version__}
+    for module, distribution in _DISTRIBUTIONS.items():
+        if module not in sys.modules:
+            continue
+        version = getattr(sys.modules[module], "__version__", None)
+        if not isinstance(version, str):
+            version = _installed_version(distribution)
+        if version is not None:
+            found[distribution] = version
+    return found
+
+
+def _installed_version(distribution: str) -> str | None:
+    # Slow to import, and most packages say their version themselves.
+    from importlib import metadata
+
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
         return None

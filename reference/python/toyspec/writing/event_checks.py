@@ -11,9 +11,8 @@ import msgspec
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
-from toyspec.format.decoding import event_types
+from toyspec.format.decoding import event_types, typed_decoder
 from toyspec.format.line_validation import validate
-from toyspec.format.typed_decoders import typed_decoder
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
 

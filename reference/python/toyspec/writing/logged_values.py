@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -23,7 +24,6 @@ from toyspec.format.scalars import scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_LINE_BYTES
-from toyspec.writing.media_values import media_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -375,3 +375,9 @@ def _required(kind: str) -> frozenset[str]:
         fields: Iterable[Any] = msgspec.structs.fields(types[kind]) if kind in types else ()
         _required_keys[kind] = frozenset(["kind", "phase", *(field.encode_name for field in fields if field.required)])
     return _required_keys[kind]
+
+
+def media_of(value: Any) -> list[Media] | None:
+    """Return the media that *value* is, one or several in a list; None for all else."""
+    module = sys.modules.get("toyspec.writing.media")
+    return None if module is None else module.media_of(value)

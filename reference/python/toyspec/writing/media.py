@@ -217,20 +217,20 @@ class Video(Media):
 class Table(Media):
     """A table: rows with the names of *columns*, mappings by name, or a data frame of pandas or Polars; kept as CSV."""
 
-    def __init__(self, rows: Any = (), columns: Sequence[str] | None = None, *, caption: str | None = None) -> None:
+    def __init__(self, data: Any = (), columns: Sequence[str] | None = None, *, caption: str | None = None) -> None:
         super().__init__(caption=caption)
-        self._take(self._read(rows, columns))
+        self._take(self._read(data, columns))
 
-    def _read(self, rows: Any, columns: Sequence[str] | None) -> Iterator[None]:
+    def _read(self, data: Any, columns: Sequence[str] | None) -> Iterator[None]:
         import csv
 
         buffer = io.StringIO(newline="")
-        if callable(getattr(rows, "to_csv", None)):
-            rows.to_csv(buffer, index=False)
-        elif callable(getattr(rows, "write_csv", None)):
-            buffer.write(rows.write_csv())
+        if callable(getattr(data, "to_csv", None)):
+            data.to_csv(buffer, index=False)
+        elif callable(getattr(data, "write_csv", None)):
+            buffer.write(data.write_csv())
         else:
-            lines = list(rows)
+            lines = list(data)
             if lines and all(hasattr(line, "keys") for line in lines):
                 columns = columns or list(dict.fromkeys(name for line in lines for name in line))
                 lines = [[line.get(name) for name in columns] for line in lines]

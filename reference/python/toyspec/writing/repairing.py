@@ -17,7 +17,7 @@ from toyspec.reading.stream_files import locate_stream
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.fragments import move_fragment
+from toyspec.writing.appending import move_fragment
 from toyspec.writing.stream_scan import StreamScan
 
 _HEAD_BYTES = 4096

@@ -15,9 +15,9 @@ from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
 from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
+from toyspec.writing.environment import package_versions
 from toyspec.writing.evidence import Evidence, GitQuestion
 from toyspec.writing.processes import TrainingProcess, shared_run_id, this_process
-from toyspec.writing.provenance import package_versions
 from toyspec.writing.run_ids import (
     DEFAULT_NAME,
     DEFAULT_TEMPLATE,

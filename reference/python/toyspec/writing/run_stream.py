@@ -1,4 +1,4 @@
-"""The stream of a toy/v1 run, open for writing: allows records in order, adds times, and handles errors."""
+"""The stream of a toy/v1 run, open for writing: encodes records, keeps their order, adds times, and handles errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
@@ -16,43 +16,64 @@ from msgspec import UNSET
 from toyspec.errors import StreamRefusedError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.format.line_validation import holds_long_number
 from toyspec.format.run_files import leaves_bundle
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.appending import open_to_append
-from toyspec.writing.changed_values import ChangedValues
+from toyspec.writing.appending import clear_from, open_to_append, remaining_lines
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
-from toyspec.writing.dropped_records import DroppedRecords
+from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
 from toyspec.writing.event_checks import check_line, check_record
 from toyspec.writing.logged_values import LeftOut, Prepared, as_value, nonfinite, prepared, step_number, whole, writable
 from toyspec.writing.run_progress import COUNTED, RunProgress
-from toyspec.writing.step_encoding import PlacedRecord, ready_step
 from toyspec.writing.stream_scan import StreamScan
-from toyspec.writing.truncation import clear_from, remaining_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.generated.toy_v1 import Step
     from toyspec.writing.media import Media
     from toyspec.writing.settings import Settings
 
 Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
-
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
-
-
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
-
 # What follows in a message is the value that was found.
 _FOUND_VALUE: Final = re.compile(r", (?:got|which is) |(?<=\Astep) \d+ after step ")
+_encode = msgspec.json.Encoder().encode
+_STEP_DECODER = msgspec.json.Decoder(Step)
+# A line that is shorter has no integer that overflows binary64.
+_LONG_NUMBER = 300
+
+
+class PlacedRecord(NamedTuple):
+    """A line that is allowed next, and the call to make once it is written."""
+
+    line: bytes
+    kind: str
+    take: Callable[..., None]
+    facts: tuple[Any, ...]
+
+
+def ready_step(event: Step) -> bytes | None:
+    """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
+    try:
+        line = _encode(event)
+        # Decoding finds values that the field does not allow; encoding again finds other spellings.
+        found = _STEP_DECODER.decode(line)
+        is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
+        # The type allows an integer of any length.
+        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return None
+    return line if is_ready else None
 
 
 class RunStream:

@@ -2,7 +2,7 @@
 
 import { type AnyFrame, FrameReader } from "../frames.js";
 import { EXTENSIONS } from "../generated/media.js";
-import type { Backend, CurveRequest, Detail, Frame, Listing, Media, ReportHeader } from "../protocol.js";
+import type { Backend, CurveRequest, Detail, Frame, Listing, Media, Ranks, ReportHeader } from "../protocol.js";
 
 const ABSENT = "This file is not in the report: it has small files only. Open the runs with `toyspec view`.";
 
@@ -49,6 +49,11 @@ export class Embedded implements Backend {
   detail(run: string): Promise<Detail> {
     const found = this.header.details[run];
     return found ? Promise.resolve(found) : Promise.reject(new Error("the report has no details of this run"));
+  }
+
+  ranks(run: string): Promise<Ranks | null> {
+    const { ranks = {} } = this.header;
+    return Promise.resolve(Object.hasOwn(ranks, run) ? ranks[run]! : null);
   }
 
   point(): Promise<null> {

@@ -3,7 +3,7 @@
 import { type Selection, streamsIn } from "../../../typescript/page/selection.js";
 import { HINTS } from "../dialects/usual-names.js";
 import type { Answer, Asked, FromWorker, ToWorker } from "../folder/messages.js";
-import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point } from "../protocol.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point, Ranks } from "../protocol.js";
 
 /** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
 declare const WORKER_SOURCE: string;
@@ -51,6 +51,10 @@ export class Folder implements Backend {
 
   detail(run: string): Promise<Detail> {
     return this.ask<Answer<"detail">>("detail", [run]);
+  }
+
+  ranks(run: string): Promise<Ranks | null> {
+    return this.ask<Answer<"ranks">>("ranks", [run]);
   }
 
   point(request: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {

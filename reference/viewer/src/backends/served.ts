@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point } from "../protocol.js";
+import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -24,6 +24,10 @@ export class Served implements Backend {
 
   detail(run: string): Promise<Detail> {
     return json(`api/run?run=${encodeURIComponent(run)}`);
+  }
+
+  ranks(run: string): Promise<Ranks | null> {
+    return json(`api/ranks?run=${encodeURIComponent(run)}`);
   }
 
   point({ run, metric, axis, at }: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {

@@ -16,6 +16,7 @@ import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
+import { asRange, RelativeCurves, type Relatives } from "./relatives.js";
 import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
@@ -30,6 +31,8 @@ export interface Setting {
   pointing: Pointing;
   /** Runs to show instead of those that the store shows. */
   only?: Run;
+  /** The ranks of that run, and those that it was forked from. */
+  relatives?: () => Relatives;
   /** Notes and findings of that run, or of those that are selected. */
   flags?: () => readonly PlacedFlag[];
 }
@@ -87,6 +90,8 @@ export class Chart {
   private second: { metric: string; curves: Curves } | null = null;
   /** Metrics that count the steps of the one that is drawn. */
   private readonly counters = new Map<string, Curves>();
+  /** The curves of relatives, by metric. */
+  private readonly relatives = new Map<string, RelativeCurves>();
   private readonly choice = html("select", { class: "field", "aria-label": "Second metric" });
   private readonly pin: HTMLButtonElement;
   private offered = -1;
@@ -169,7 +174,7 @@ export class Chart {
       const point = await backend.point({ run, metric: series.metric, axis: curve.axis, at });
       if (!point) fill(text, "The log has no line for this point.");
       else {
-        const link = html("a", { href: `#run/${encodeURIComponent(run)}` }, plain(series.run.name));
+        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? this.setting.only!.id : run)}` }, plain(series.run.name));
         const shown = { run, ...point, ...line };
         const where = line ? place : curve.steps ? point.place : point.place + shift;
         fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(where, curve.steps && !line ? "step" : this.state.x)} · ${plain(point.file)}, line ${grouped(shown.line)}`), text);
@@ -259,7 +264,15 @@ export class Chart {
   }
 
   private get all(): Curves[] {
-    return [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values()];
+    return [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values(), ...[...this.relatives.values()].flatMap(({ all }) => all)];
+  }
+
+  private relativesOf(metric: string): RelativeCurves | null {
+    const { relatives } = this.setting;
+    if (!relatives) return null;
+    const found = this.relatives.get(metric) ?? new RelativeCurves(relatives, () => this.curvesOf(metric));
+    this.relatives.set(metric, found);
+    return found;
   }
 
   grow(run: string): void {
@@ -320,7 +333,7 @@ export class Chart {
     const { x } = this.plot!;
     const hasMeans = this.plot!.series.some(({ run }) => isGroup(run));
     return this.plot!.series.flatMap((series) => {
-      if (hasMeans && !isGroup(series.run)) return [];
+      if (hasMeans && series.isQuiet && !isGroup(series.run)) return [];
       const at = nearest(series.curve, cursor.place - series.shift);
       const place = at < 0 ? NaN : series.curve.place[at]! + series.shift;
       return place >= x.from && place <= x.to ? [{ series, at }] : [];
@@ -379,16 +392,21 @@ export class Chart {
     // A bucket is at most two pixels wide. More than are kept for each curve are read from the logs, which takes long for many runs.
     const pixels = Math.max(64, Math.round(this.size.width - MARGIN.left));
     const buckets = runs.length <= 10 ? pixels : Math.min(pixels, MOST_KEPT);
-    const axis = this.state.x === "wall" ? "time" : this.state.x === "defined" ? "step" : this.state.x;
+    const { axis } = this;
     // The starts of runs differ: a range of the wall clock is none of the time since the start. Nor is one of other steps.
     const range = this.state.x === "wall" || this.state.x === "defined" ? null : zoom;
     if (this.state.x === "defined") this.findCounters(runs);
-    for (const curves of this.all) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+    const own = [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values()];
+    for (const curves of own) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
+    for (const metric of this.drawnMetrics) this.relativesOf(metric)?.want({ axis, buckets, range }, this.state.ranks);
+  }
+
+  private get drawnMetrics(): string[] {
+    return [this.metric, ...(this.second ? [this.second.metric] : [])];
   }
 
   private findCounters(runs: readonly Run[]): void {
-    const drawn = [this.metric, ...(this.second ? [this.second.metric] : [])];
-    const names = new Set(runs.flatMap((run) => drawn.flatMap((metric) => stepName(run, metric) ?? [])));
+    const names = new Set(runs.flatMap((run) => this.drawnMetrics.flatMap((metric) => stepName(run, metric) ?? [])));
     for (const name of names) if (!this.counters.has(name)) this.counters.set(name, this.curvesOf(name));
   }
 
@@ -503,8 +521,9 @@ export class Chart {
     const { heights } = this;
     const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;
     // Beside a selection the others are the envelope alone.
-    const shown = envelope && this.state.selected.length > 0 ? series.filter(({ isQuiet }) => !isQuiet) : series;
-    const background = shown === series ? [] : quiet;
+    const isApart = envelope !== null && this.state.selected.length > 0;
+    const isRange = series.some(({ kin, isQuiet }) => kin === "rank" && isQuiet);
+    const { series: shown, background } = isRange ? asRange(series, this.setting.relatives?.().ranks?.slowest?.rank) : { series: isApart ? series.filter(({ isQuiet }) => !isQuiet) : series, background: isApart ? quiet : [] };
     return { series: shown, envelope, background, hasGroups: series.some(({ run }) => isGroup(run)), flags: this.flags(), x, y, box };
   }
 
@@ -522,7 +541,7 @@ export class Chart {
     const isQuiet = this.isCrowded && runs.length > MOST_COLOURED;
     const isWall = this.state.x === "wall";
     const all = [{ metric: this.metric, curves: this.curves }, ...(this.second ? [this.second] : [])];
-    return all.flatMap(({ metric, curves }, at) => runs.flatMap((run) => {
+    const own = all.flatMap(({ metric, curves }, at) => runs.flatMap((run): Series[] => {
       const pair = curves.pair(run.id);
       const shift = isWall ? Date.parse(run.started_at ?? "") / 1000 : 0;
       const curve = pair?.latest && this.placed(pair.latest, run, metric);
@@ -530,11 +549,22 @@ export class Chart {
       const [look, isSecond] = [only ? { colour: 0, dash: [] } : store.look(run.id), at > 0];
       return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
     }));
+    if (!only || !this.setting.relatives) return own;
+    const axis = this.axis;
+    // By another metric's steps, ranks and forks have no place.
+    if (this.state.x === "defined") return own;
+    return all.flatMap(({ metric }, at) => this.relativesOf(metric)!.beside(own.filter(({ isSecond }) => isSecond === at > 0), only, { metric, isSecond: at > 0, axis, manner: this.state.ranks }));
   }
 
-  private smooth({ curve, run, isSecond }: Series, span: number): Float64Array {
+  /** The axis by which curves are asked for. */
+  private get axis(): Axis {
+    const { x } = this.state;
+    return x === "wall" ? "time" : x === "defined" ? "step" : x;
+  }
+
+  private smooth({ curve, run, metric, isSecond }: Series, span: number): Float64Array {
     const { smoothing } = this.state;
-    const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id);
+    const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id) ?? this.relatives.get(metric)?.wholeOf(run.id) ?? null;
     const isPart = !curve.steps && whole !== null && whole !== curve && curve.length > 0;
     return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
   }
@@ -565,8 +595,10 @@ export class Chart {
   private describe(): void {
     const all = this.plot?.series ?? [];
     const means = all.filter(({ run }) => isGroup(run));
-    const series = means.length > 0 ? means : all;
-    this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${counted(series.length, means.length > 0 ? "group" : "run")}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
+    const series = means.length > 0 && this.plot!.hasGroups ? means : all;
+    const ranks = new Set([...all, ...(this.plot?.background ?? [])].flatMap(({ kin, run }) => (kin === "rank" && !isGroup(run) ? [run.id] : []))).size;
+    const what = ranks > 1 ? `${counted(ranks, "rank")} of 1 run` : counted(series.length, series === means ? "group" : "run");
+    this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${what}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
     const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
       const best = curve.header.best?.value;
       const last = curve.last.findLast((value) => !Number.isNaN(value));

@@ -1,10 +1,10 @@
 /** Draws a chart with a pen: a canvas, or the maker of SVG for an export. */
 
-import type { Curve } from "../frames.js";
+import { type Curve, MEAN } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
 import { anomaliesOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
-import { type Envelope, MEAN } from "./grouping.js";
+import type { Envelope } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 

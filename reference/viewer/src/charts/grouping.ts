@@ -1,6 +1,6 @@
 /** Puts many curves together: the mean of a group with its spread, and the envelope of all that are only background. */
 
-import type { Curve } from "../frames.js";
+import { type Curve, curveOfColumns } from "../frames.js";
 import { COLOURS, type Look } from "../palette.js";
 import type { Run } from "../protocol.js";
 import { fieldOf } from "../run-fields.js";
@@ -13,9 +13,7 @@ const PLACES = 240;
 export const MOST_GROUPS = 12;
 const DASHES: readonly (readonly number[])[] = [[], [6, 3]];
 /** No path of a run begins like this. */
-const GROUP = "\0group ";
-/** The run of a curve that is a mean. */
-export const MEAN = "\0mean";
+export const GROUP = "\0group ";
 
 /** Returns whether a series is the mean of a group. */
 export function isGroup({ id }: Run): boolean {
@@ -63,7 +61,7 @@ export function grouped(series: readonly Series[], key: string, x: Range): Serie
 /** Returns how the second metric of a chart is drawn: in the same colour, dashed. */
 export const SECOND = ({ dash: _, ...look }: Look): Look => ({ ...look, dash: [6, 3] });
 
-function lookOf(at: number): Look {
+export function lookOf(at: number): Look {
   return { colour: at % COLOURS, dash: DASHES[Math.floor(at / COLOURS) % DASHES.length]! };
 }
 
@@ -147,20 +145,6 @@ export function envelopeOf(series: readonly Series[], x: Range, { count, cell }:
   return { low, high, cell };
 }
 
-interface Columns {
-  places: Float64Array;
-  mean: Float64Array;
-  low: Float64Array;
-  high: Float64Array;
-  count: Float64Array;
-}
-
-function curveOfColumns({ header, axis }: Curve, { places, mean, low, high, count }: Columns): Curve {
-  // A level above 1 has the band drawn.
-  const own = { ...header, run: MEAN, level: 2, buckets: PLACES, range: { [axis]: [places[0]!, places.at(-1)!] as [number, number] }, gaps: [], resumes: [], best: null };
-  return { header: own, axis, length: PLACES, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(PLACES) };
-}
-
 function gridOf({ from, to, isLog }: Range): Float64Array {
   return Float64Array.from({ length: PLACES }, (_, at) => {
     const share = at / (PLACES - 1);
@@ -169,7 +153,7 @@ function gridOf({ from, to, isLog }: Range): Float64Array {
 }
 
 /** Returns values of a run at places, NaN before its first, after its last, and where it has none; between them a line. */
-function resampled(series: Series, places: Float64Array, value: (at: number) => number): Float64Array {
+export function resampled(series: Series, places: Float64Array, value: (at: number) => number): Float64Array {
   const found = new Float64Array(places.length).fill(NaN);
   atPlaces(series, places, (index, left, right, share) => {
     found[index] = left === right ? value(left) : value(left) * (1 - share) + value(right) * share;

@@ -26,6 +26,8 @@ export interface Series {
   smooth: Float64Array | null;
   /** Added to places: the start of the run on the wall clock. */
   shift: number;
+  /** What it is of the one run that is shown. */
+  kin?: "rank" | "ancestor";
 }
 
 /** A note or a finding beside a curve. */

@@ -6,6 +6,7 @@ import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
+import { isGroup } from "./grouping.js";
 import { drawn, nameOf, placer, type Plot, type Series } from "./plot.js";
 import { placeText } from "./ticks.js";
 
@@ -89,7 +90,7 @@ function flagged({ plot, cursor }: Shown): HTMLElement[] {
 function row({ series, at, value }: { series: Series; at: number; value: number }, { name, isHovered, isBrief }: { name: string; isHovered: boolean; isBrief: boolean }): HTMLElement {
   const { curve, look } = series;
   const [low, high, count, nan] = [curve.min[at]!, curve.max[at]!, curve.count[at]!, curve.nan[at]!];
-  const span = !isBrief && count > 1 && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
+  const span = !isBrief && (count > 1 || isGroup(series.run)) && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
   const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
   const text = Number.isNaN(value) ? "" : short(value);
   return html(

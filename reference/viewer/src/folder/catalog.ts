@@ -12,12 +12,13 @@ import { objectLength } from "../dialects/documents.js";
 import { memberAt } from "../dialects/mapping.js";
 import { RowChecker } from "../dialects/row-checker.js";
 import { RowReader, readAsOf } from "../dialects/row-reader.js";
-import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Run, Severity } from "../protocol.js";
+import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Ranks, Run, Severity } from "../protocol.js";
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
 import { annotated, readAnnotations } from "./annotations.js";
 import { rowOf, unreadableRow } from "./rows.js";
+import { ranksOf } from "./ranks.js";
 import { plainValue } from "./plain-values.js";
 import { type Members, Scan } from "./scan.js";
 
@@ -39,6 +40,8 @@ interface Entry {
 
 export class Catalog {
   private readonly entries = new Map<string, Entry>();
+  /** The streams of other ranks, by the id of their run and their name. */
+  private readonly ranked = new Map<string, Entry>();
   /** Ids of what is not a run, with the revision in which that was found. */
   private readonly removed = new Map<string, number>();
   private revision = 1;
@@ -55,7 +58,13 @@ export class Catalog {
     streams: readonly Stream[],
     private readonly changed: (run: string) => void,
   ) {
-    for (const [id, stream] of named(streams)) this.entries.set(id, { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null, places: null });
+    const isOther = ({ place }: Stream) => place !== undefined && place.rank > 0;
+    for (const [id, stream] of named(streams.filter((each) => !isOther(each)))) this.entries.set(id, newEntry(id, stream));
+    const owners = new Map([...this.entries.values()].map(({ id, stream }) => [stream.blob, id]));
+    for (const stream of streams.filter(isOther)) {
+      const id = `${owners.get(stream.place!.ofRankZero)}/${stream.name}`;
+      this.ranked.set(id, newEntry(id, stream));
+    }
   }
 
   close(): void {
@@ -66,6 +75,7 @@ export class Catalog {
   async work(): Promise<void> {
     for (const entry of this.entries.values()) await this.guarded(entry, () => this.scan(entry));
     this.ready();
+    for (const entry of this.ranked.values()) await this.guarded(entry, () => this.scan(entry));
     for (const entry of this.entries.values()) if (entry.scan) await this.guarded(entry, () => this.check(entry));
   }
 
@@ -80,7 +90,7 @@ export class Catalog {
 
   async curves(request: CurveRequest, take: (frame: Frame) => void): Promise<void> {
     for (const run of request.runs) {
-      const entry = this.entries.get(run);
+      const entry = this.entries.get(run) ?? this.ranked.get(run);
       if (!entry?.scan) continue;
       const { scan } = entry;
       const frames = await framesOf(scan, run, request, (whole, begin, end) => finer(entry.stream, scan, request.metric, { whole, begin, end }));
@@ -93,6 +103,17 @@ export class Catalog {
     if (!entry.scan) throw new Error(entry.row.message ?? "the run was not read yet");
     if (!entry.report) await this.check(entry);
     return detailOf(entry.stream, entry.scan, entry.row, entry);
+  }
+
+  /** Returns what the ranks of a run have logged; null where only one has a stream. */
+  async ranks(run: string): Promise<Ranks | null> {
+    const own = this.entry(run);
+    const others = [...this.ranked.values()].filter(({ stream: { place } }) => place!.ofRankZero === own.stream.blob);
+    if (others.length === 0) return null;
+    for (const entry of others) if (!entry.scan && entry.row.message === "") await this.guarded(entry, () => this.scan(entry));
+    const all = [own, ...others].sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
+    const read = all.flatMap(({ id, stream, row, scan }) => (scan ? [{ rank: stream.place!.rank, id, stream, row, scan }] : []));
+    return ranksOf(read, all.flatMap(({ scan, stream, row }) => (scan ? [] : [{ rank: stream.place!.rank, error: `${stream.name}: ${row.message ?? "it cannot be read"}` }])));
   }
 
   async point({ run, metric, axis, at }: { run: string; metric: string; axis: CurveRequest["axis"]; at: number }): Promise<Point | null> {
@@ -122,7 +143,7 @@ export class Catalog {
   }
 
   private entry(run: string): Entry {
-    const found = this.entries.get(run);
+    const found = this.entries.get(run) ?? this.ranked.get(run);
     if (!found) throw new Error("no such run in the folder");
     return found;
   }
@@ -158,6 +179,11 @@ export class Catalog {
     entry.scan = scan;
     // A file of another format below a folder is not a run.
     if (scan.profile === null && scan.dialect === null && stream.isBelow) {
+      if (this.ranked.has(entry.id)) {
+        entry.scan = null;
+        this.put(entry, unreadableRow(entry.id, "it is not of a known format", scan.size));
+        return;
+      }
       this.entries.delete(entry.id);
       this.removed.set(entry.id, ++this.revision);
       this.changed(entry.id);
@@ -194,6 +220,10 @@ export class Catalog {
     if (this.revision > 2) this.ready();
     this.changed(entry.id);
   }
+}
+
+function newEntry(id: string, stream: Stream): Entry {
+  return { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null, places: null };
 }
 
 /** Yields each stream with the shortest end of its path that no other has. */

@@ -125,6 +125,7 @@ class Collected {
     if (kind === null || kind === "step") return;
     const list = LISTS[kind];
     if (list !== undefined) this.add(list, value, place);
+    else if (kind === "scalars") this.addTexts(value, place);
     else if (kind === "tap" || kind === "grad" || kind === "histogram") this.addHistogram(kind, value, place);
     else if (kind === "region_enter" || kind === "region_exit") this.addRegion(kind, value, place);
   }
@@ -133,8 +134,8 @@ class Collected {
     return this.found[list]?.at(-1) as Members | undefined;
   }
 
-  lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings" | "media" | "alerts" | "references"> {
-    const all = Object.fromEntries(Object.values(LISTS).map((list) => [list, this.found[list] ?? []]));
+  lists(): Pick<Detail, "resumes" | "evaluations" | "samples" | "notes" | "comparisons" | "artifacts" | "op_timings" | "media" | "alerts" | "references" | "texts"> {
+    const all = Object.fromEntries([...Object.values(LISTS), "texts"].map((list) => [list, this.found[list] ?? []]));
     return all as unknown as ReturnType<Collected["lists"]>;
   }
 
@@ -148,6 +149,11 @@ class Collected {
   private add(list: string, { kind: _kind, ...value }: Members, place: RecordPlace): void {
     const items = (this.found[list] ??= []);
     if (this.fits(list, place, items.length >= MOST_ITEMS)) items.push({ t: null, step: null, ...value, line: place.line });
+  }
+
+  private addTexts({ texts, t = null, step = null }: Members, place: RecordPlace): void {
+    if (texts === null || typeof texts !== "object" || Array.isArray(texts)) return;
+    for (const [name, text] of Object.entries(texts)) this.add("texts", { t, step, name, text }, place);
   }
 
   private addHistogram(kind: HistogramSeries["kind"], value: Members, place: RecordPlace): void {

@@ -1,7 +1,7 @@
 /** Evaluations, samples, comparisons and notes of a run. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
-import type { Detail, Evaluation, Json, Sample } from "../protocol.js";
+import type { Detail, Evaluation, Json, NamedText, Sample } from "../protocol.js";
 import { duration, grouped, plain, prose, short, valueText } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
@@ -86,7 +86,9 @@ function rewardedSample({ step, id, group, reward, rewards = {}, advantage, toke
   const values: [string, number | null | undefined][] = [["reward", reward], ...Object.entries(rewards).slice(0, MOST_EXTRA), ["advantage", advantage]];
   const shown = values.filter(([, value]) => value !== undefined).map(([name, value], at) => html("span", { class: at === 0 && name === "reward" ? "tag reward" : "tag" }, `${plain(name, 40)} ${number(value)}`));
   const turns = Array.isArray(messages) && messages.length > 0 ? messages.slice(0, 50).map(({ role, content }) => turn(plain(String(role ?? ""), 40), contentText(content))) : [turn("prompt", prompt)];
-  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, turn("answer", text));
+  // The last message is often the answer itself.
+  const isTold = Array.isArray(messages) && messages.length <= 50 && messages.at(-1)?.content === text;
+  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, !isTold && turn("answer", text));
 }
 
 function contentText(content: Json | undefined): string {
@@ -110,6 +112,18 @@ export function comparisonsSection({ comparisons }: Detail): Part | null {
   if (comparisons.length === 0) return null;
   const rows = comparisons.slice(0, MOST_ROWS).map((each) => [stepText(each.step), plain(each.baseline_run_id), plain(each.verdict), number(each.loss_delta), number(each.ppl_ratio)]);
   return { title: "Comparisons", count: comparisons.length, element: dataTable(["step", "baseline", "verdict", "loss difference", "perplexity ratio"], rows, new Set([0, 3, 4])) };
+}
+
+/** Returns the texts that the run logged, by name, the last of each first. */
+export function textsSection({ texts = [], left_out }: Detail): Part | null {
+  if (texts.length === 0) return null;
+  const names = new Map<string, NamedText[]>();
+  for (const each of texts) names.set(each.name, [each, ...(names.get(each.name) ?? [])]);
+  const list = longList([...names], ([name, all]) => html("li", { class: "texts" }, html("h3", {}, plain(name, 200)), longList(all, ({ step, t, text }) => {
+    const where = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
+    return html("li", { class: "note" }, html("p", { class: "count" }, where), html("p", { class: "prose" }, prose(contentText(text), 4000)));
+  }, 3)), 20);
+  return { title: "Texts", count: texts.length + (left_out["texts"] ?? 0), element: list };
 }
 
 /** Returns the notes, the last one first. */

@@ -5,6 +5,7 @@ import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { flagsOf } from "../charts/flags.js";
 import { Grid } from "../charts/grid.js";
+import { NONE, type Relatives } from "../charts/relatives.js";
 import { Toolbar } from "../charts/toolbar.js";
 import type { Detail, Run } from "../protocol.js";
 import type { Changed, Store } from "../store.js";
@@ -14,9 +15,11 @@ import { openAnnotations } from "../annotating.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
 import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
+import { ancestorsOf, forkOf } from "./forks.js";
 import { histogramsSection } from "./histograms.js";
 import { mediaSections } from "./media.js";
-import { comparisonsSection, evaluationsSection, notesSection, samplesSection } from "./records.js";
+import { ranksSection, RelativesLine } from "./ranks.js";
+import { comparisonsSection, evaluationsSection, notesSection, samplesSection, textsSection } from "./records.js";
 import { regionsSection, timingsSection } from "./timings.js";
 
 /** A part of the page; null where the run has nothing of it. */
@@ -37,6 +40,8 @@ export class RunView implements Showing {
   private readonly parts = html("div", { class: "run-parts" });
   private readonly charts = html("section", { class: "run-part", id: "part-charts" });
   private readonly toolbar: Toolbar;
+  private readonly relativesLine: RelativesLine;
+  private relatives: Relatives = NONE;
   private grid: Grid | null = null;
   private detail: Detail | null = null;
   private shownRun: Run | null = null;
@@ -48,6 +53,7 @@ export class RunView implements Showing {
   constructor(private readonly setting: Setting) {
     this.store = setting.store;
     this.toolbar = new Toolbar(this.store, true);
+    this.relativesLine = new RelativesLine(this.store);
     this.element = html("div", { class: "run-view" }, this.head, html("div", { class: "run-body" }, this.index, this.parts));
     this.store.listenToGrowth((id) => {
       if (id === this.shownId && this.isShown) this.loadSoon();
@@ -62,6 +68,7 @@ export class RunView implements Showing {
   update(_changed: Changed): void {
     const run = this.store.all.get(this.store.state.run);
     this.toolbar.update();
+    this.relativesLine.update(this.relatives);
     if (!run) {
       if (this.store.isLoaded) this.nothing();
       return;
@@ -88,11 +95,13 @@ export class RunView implements Showing {
     this.shownId = run.id;
     this.shownRun = run;
     this.detail = null;
+    this.relatives = NONE;
+    this.relativesLine.update(NONE);
     this.error = "";
     this.setRun(run);
     this.grid = new Grid(this.store, this.own);
     this.writeHead(run);
-    fill(this.charts, html("h2", {}, "Charts"), this.toolbar.element, this.grid.element);
+    fill(this.charts, html("h2", {}, "Charts"), this.toolbar.element, this.relativesLine.element, this.grid.element);
     this.grid.show(this.isShown);
     this.write();
     void this.load();
@@ -102,8 +111,17 @@ export class RunView implements Showing {
 
   private setRun(run: Run): void {
     // The charts of this page keep their setting, whose run is replaced as it grows.
-    if (this.own?.only?.id === run.id) this.own.only = run;
-    else this.own = { ...this.setting, only: run, flags: () => (this.detail ? flagsOf(this.detail) : []) };
+    const only = this.withAllMetrics(run);
+    if (this.own?.only?.id === run.id) this.own.only = only;
+    else this.own = { ...this.setting, only, relatives: () => this.relatives, flags: () => (this.detail ? flagsOf(this.detail) : []) };
+  }
+
+  /** Adds the metrics that only other ranks have, so that each has a chart. */
+  private withAllMetrics(run: Run): Run {
+    const elsewhere = this.relatives.ranks?.metrics_elsewhere ?? [];
+    if (elsewhere.length === 0) return run;
+    const absent = { last: null, best: null, goal: null, count: 0, nan: 0 };
+    return { ...run, metrics: { ...run.metrics, ...Object.fromEntries(elsewhere.map((name) => [name, absent])) } };
   }
 
   private loadSoon(): void {
@@ -116,10 +134,19 @@ export class RunView implements Showing {
   private async load(): Promise<void> {
     const id = this.shownId;
     try {
-      const detail = await this.store.backend.detail(id);
+      const { backend } = this.store;
+      const [detail, ranks] = await Promise.all([backend.detail(id), backend.ranks(id).catch(() => null)]);
       if (id !== this.shownId) return;
       this.detail = detail;
       this.error = "";
+      const ancestors = await ancestorsOf(detail, this.store);
+      if (id !== this.shownId) return;
+      this.relatives = { ranks, ancestors };
+      this.relativesLine.update(this.relatives);
+      if (this.shownRun) {
+        this.setRun(this.shownRun);
+        this.writeHead(this.shownRun);
+      }
       this.grid?.update();
     } catch (error) {
       if (id !== this.shownId) return;
@@ -130,6 +157,7 @@ export class RunView implements Showing {
 
   private writeHead(run: Run): void {
     const listed = Object.keys(run.metrics).length;
+    const fork = this.detail && forkOf(this.detail, this.store);
     const facts: [string, string][] = [
       ["Name by the run", run.said?.name === undefined ? "" : plain(run.said.name, 200)],
       ["Group", plain(run.group ?? "", 200)],
@@ -159,7 +187,7 @@ export class RunView implements Showing {
       html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
-      html("dl", { class: "facts" }, ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
+      html("dl", { class: "facts" }, fork && html("div", {}, html("dt", {}, "Fork of"), html("dd", {}, fork)), ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
     );
   }
 
@@ -167,7 +195,7 @@ export class RunView implements Showing {
     const { detail, store } = this;
     const parts: (Part | null)[] = detail
       ? [
-          findingsSection(detail, store), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          findingsSection(detail, store), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
       : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import file_object, path_object
+from toyspec.cli.formats.objects import file_object, inert_json, path_object
 from toyspec.version import __version__
 
 if TYPE_CHECKING:

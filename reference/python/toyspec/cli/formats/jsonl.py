@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from toyspec.cli.formats.inert_json import inert_json
-from toyspec.cli.formats.objects import finding_object, path_object, verdict_object
+from toyspec.cli.formats.objects import finding_object, inert_json, path_object, verdict_object
 from toyspec.cli.paths import encodable
 
 if TYPE_CHECKING:

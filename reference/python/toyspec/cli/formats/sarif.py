@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from toyspec.cli import paths
 from toyspec.cli.explain import page, shown_severity
-from toyspec.cli.formats.inert_json import inert_json
+from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.escaping import printable
 from toyspec.generated.rules import HELP, LAYER, ORDER, SUMMARY

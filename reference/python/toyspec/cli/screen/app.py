@@ -19,8 +19,7 @@ from toyspec.cli.health_options import alert_line
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.live_alerts import LiveAlerts
-from toyspec.cli.screen.run_list import RunList
-from toyspec.cli.screen.run_order import SORTS, listed, metrics_of, shows_hidden
+from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of, shows_hidden
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import ExpressionError

@@ -1,4 +1,4 @@
-"""The table of runs on the screen: only the rows in sight are made, so that their number costs nothing."""
+"""The table of runs on the screen and its order: only rows in sight are made, so that their number costs nothing."""
 
 from __future__ import annotations
 
@@ -12,23 +12,32 @@ from toyspec.cli.columns import cut_apart, padded, width
 from toyspec.cli.figures import duration, figure
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
+from toyspec.runs.columns import field_of, text_of
+from toyspec.runs.expressions import Question
+from toyspec.runs.metric_names import losses_first
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from toyspec.runs.expressions import Expression
+
+    Row = dict[str, Any]
 
 COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 """Colours of selected runs, which repeat."""
-
 STATES = {"complete": "green", "running": "bold green", "torn": "yellow", "damaged": "bold red"}
 """Styles of the states of runs."""
-
 _ENDS = {"completed": "green", "interrupted": "yellow"}
 _OTHER_END = "bold red"
-
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
 _OF_SOME = frozenset(["done", "left", "alerts"])
+SORTS = ("started", "name", "best", "last", "steps", "state")
+"""What the runs can be sorted by; ``best`` and ``last`` are of the metric that is shown."""
+_MOST_METRICS = 500
+_FACTS = {"started": "started_at", "steps": "last_step"}
+"""The fact by which an order of another name sorts."""
 
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
@@ -145,3 +154,38 @@ def _without_empty(cells: list[list[str]]) -> list[list[str]]:
 
 def _right(cell: str, columns: int) -> str:
     return " " * (columns - width(cell)) + cell
+
+
+def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -> list[Row]:
+    """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last.
+
+    Hidden runs are left out, unless the filter asks for them.
+    """
+    with_hidden = shows_hidden(wanted)
+    found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
+    if sort == "name":
+        return sorted(found, key=lambda row: (row["name"], row["id"]))
+    keyed = [(_key(row, sort, metric), row) for row in found]
+    facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
+    is_ascending = sort == "state" or (sort in ("best", "last") and facts.get("goal") != "max")
+    known = [pair for pair in keyed if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
+    return [row for _, row in known] + [row for key, row in keyed if key is None]
+
+
+def shows_hidden(wanted: Expression) -> bool:
+    """Return whether a filter asks about hidden runs, which are left out and counted otherwise."""
+    return "hidden" in wanted.fields
+
+
+def metrics_of(rows: Iterable[Row]) -> list[str]:
+    """Return the metrics of *rows*, losses first."""
+    return losses_first({name for row in rows for name in row["metrics"]})[:_MOST_METRICS]
+
+
+def _key(row: Row, sort: str, metric: str) -> Any:
+    return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[_FACTS.get(sort, sort)]
+
+
+def _question(row: Row) -> Question:
+    return Question(lambda name: field_of(row, name), lambda: text_of(row))

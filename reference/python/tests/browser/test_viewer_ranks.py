@@ -1,0 +1,209 @@
+"""The ranks of a run and the run that it was forked from, in the viewer, in a report and in an opened folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.test_viewer_media import png
+from browser.test_viewer_served import Viewed, viewed
+from browser.viewer_pages import pixels
+from browser.watching import Watch
+from toyspec.format.run_files import media_file
+from toyspec.view.report import html_report
+
+__all__ = ["viewed"]
+
+STEPS = 200
+SPIKE = 120
+
+
+def log(
+    directory: Path, name: str, start: dict[str, Any], steps: list[dict[str, Any]], *, is_ended: bool = True
+) -> None:
+    """Write a stream."""
+    directory.mkdir(parents=True, exist_ok=True)
+    first = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": directory.name, **start}
+    end = [{"kind": "run_end", "t": 9e4, "reason": "completed"}] if is_ended else []
+    (directory / name).write_text("".join(json.dumps(each) + "\n" for each in (first, *steps, *end)))
+
+
+def step(number: int, loss: float | None, **more: Any) -> dict[str, Any]:
+    """Return one step."""
+    return {"kind": "step", "t": number / 2, "step": number, "loss": loss, **more}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a directory with a run of four ranks, and one that was forked from it at step 100."""
+    root = tmp_path / "runs"
+    for rank in range(4):
+        steps = [
+            step(at, 9.0 if (rank, at) == (3, SPIKE) else 1.0 + rank, compute_us=1500 if rank == 1 else 1000)
+            for at in range(1, STEPS + 1 if rank != 2 else 151)
+        ]
+        if rank == 1:
+            steps += [{"kind": "scalars", "t": 99.0, "step": STEPS, "values": {"of/one": 7.0}}]
+        name = "events.jsonl" if rank == 0 else f"events.rank-{rank}.jsonl"
+        log(root / "parent", name, {"rank": rank, "world_size": 4}, steps, is_ended=rank != 2)
+    fork = {"parent": {"run_id": "parent", "step": 100}}
+    log(root / "fork", "events.jsonl", fork, [step(at, 0.5) for at in range(101, STEPS + 1)])
+    return root
+
+
+def charted(page: Page, text: str) -> None:
+    """Wait until the first chart says that it shows *text*."""
+    expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile(re.escape(text)))
+    page.wait_for_timeout(300)
+
+
+def place(page: Page, at: float, value: float) -> tuple[float, float]:
+    """Return where a point is on the canvas of the first chart."""
+    plot = json.loads(page.locator(".chart-canvas").first.get_attribute("data-plot") or "")
+    x, y, box = plot["x"], plot["y"], plot["box"]
+    across = box["left"] + box["width"] * (at - x["from"]) / (x["to"] - x["from"])
+    return across, box["top"] + box["height"] * (y["to"] - value) / (y["to"] - y["from"])
+
+
+def is_near(found: list[list[int]], wanted: tuple[float, float], reach: float = 3.0) -> bool:
+    """Return whether one of the pixels is at a place."""
+    return any(abs(x - wanted[0]) <= reach and abs(y - wanted[1]) <= reach for x, y in found)
+
+
+def require_ranks(page: Page) -> None:
+    """Require that the page of the run shows its ranks as a band, and names the slowest and the one that stopped."""
+    charted(page, "loss by step, 4 ranks of 1 run")
+    line = page.locator(".relatives")
+    expect(line).to_contain_text("mean of 4 ranks, with the range from smallest to largest")
+    expect(line).to_contain_text("rank 1, the slowest: 1.50 times the median of the others, by compute_us")
+    facts = page.locator("#part-ranks .ranks-facts li")
+    expect(facts.nth(0)).to_have_text("4 of 4 ranks have a log.")
+    expect(facts.nth(1)).to_have_text("The run is complete, but the log of rank 2 is torn or damaged.")
+    expect(facts.nth(2)).to_contain_text("Rank 2 stopped first: its last is step 150")
+    expect(page.locator("#part-ranks table").first.locator("tbody tr")).to_have_count(4)
+    expect(page.locator(".chart h3", has_text="of/one")).to_be_visible()
+    # The mean is between the ranks, the slowest is at its own value, and the spike of a rank has its height.
+    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_near(pixels(page, "--run-0", 90), place(page, 180, 7 / 3)), "the mean without the rank that has stopped"
+    assert is_near(pixels(page, "--run-1", 60), place(page, 60, 2.0)), "the slowest"
+    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+
+
+def require_fork(page: Page) -> None:
+    """Require that the curve of the parent is there up to the fork, and no further."""
+    charted(page, "loss by step, 2 runs")
+    expect(page.locator(".facts")).to_contain_text("parent at step 100")
+    expect(page.locator(".relatives")).to_contain_text("parent up to step 100, where this run was forked from it")
+    before = pixels(page, "--run-3", 60)
+    assert any(is_near(before, place(page, at, 1.0)) for at in range(50, 60)), "dashes of the parent"
+    border, _ = place(page, 100, 1.0)
+    assert max(x for x, _ in before) <= border + 2
+
+
+def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, runs: Path) -> None:
+    """Mean, smallest and largest are drawn; the user may see each rank, or the first alone."""
+    page, _ = viewed.open(runs, "#run/parent")
+    require_ranks(page)
+    choice = page.get_by_label("How ranks are shown")
+    choice.select_option("each rank")
+    page.wait_for_timeout(400)
+    assert is_near(pixels(page, "--run-3", 60), place(page, 60, 4.0)), "rank 3 has a curve of its own"
+    expect(page.locator(".relatives")).to_contain_text("rank 3")
+    choice.select_option("rank 0 alone")
+    charted(page, "loss by step, 1 run.")
+    assert "ranks=first" in page.url
+    expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
+
+
+def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, runs: Path) -> None:
+    """The line is one of the stream of that rank."""
+    page, _ = viewed.open(runs, "#run/parent?focus=loss")
+    charted(page, "4 ranks")
+    box = page.locator(".chart-overlay").first.bounding_box()
+    assert box
+    x, y = place(page, SPIKE, 8.9)
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    expect(page.locator(".chart-line")).to_contain_text(f"events.rank-3.jsonl, line {SPIKE + 1}")
+    expect(page.locator(".chart-line .raw")).to_contain_text('"loss": 9.0')
+
+
+def test_curve_of_the_parent_ends_at_the_fork(viewed: Viewed, runs: Path) -> None:
+    """It is drawn by step alone, and a link leads to the parent."""
+    page, _ = viewed.open(runs, "#run/fork")
+    require_fork(page)
+    page.get_by_label("Axis x").select_option("time")
+    expect(page.locator(".relatives")).to_contain_text("The run before the fork is drawn by step alone.")
+    page.locator(".facts a", has_text="parent").click()
+    expect(page.locator(".run-title")).to_contain_text("parent")
+
+
+def test_early_fork_of_a_long_parent_has_its_part(viewed: Viewed, tmp_path: Path) -> None:
+    """The part before the fork is less than a bucket of the whole parent, and is drawn by its points."""
+    root = tmp_path / "runs"
+    log(root / "parent", "events.jsonl", {}, [step(at, 1.0) for at in range(1, 20_001)])
+    log(
+        root / "fork",
+        "events.jsonl",
+        {"parent": {"run_id": "parent", "step": 8}},
+        [step(at, 0.5) for at in range(9, 17)],
+    )
+    page, client = viewed.open(root, "#run/fork")
+    client.settled_rows()
+    charted(page, "2 runs")
+    assert any(is_near(pixels(page, "--run-3", 60), place(page, at / 4, 1.0)) for at in range(8, 32))
+
+
+@pytest.fixture
+def reported(browser: Browser, runs: Path, tmp_path: Path) -> Callable[[str], Page]:
+    """Return what opens a report on the runs at a hash."""
+    page_text, _ = html_report([str(runs)], now=0.0)
+    file = tmp_path / "report.html"
+    file.write_text(page_text, "utf-8")
+    watch = Watch(browser, file.as_uri())
+
+    def opened(hash_: str) -> Page:
+        page = watch.new_page()
+        page.goto(file.as_uri() + hash_)
+        return page
+
+    return opened
+
+
+def test_report_has_ranks_and_forks(reported: Callable[[str], Page]) -> None:
+    """One file shows what the server does."""
+    require_ranks(reported("#run/parent"))
+    require_fork(reported("#run/fork"))
+
+
+def test_media_of_a_run_are_sent_and_in_the_report(viewed: Viewed, browser: Browser, tmp_path: Path) -> None:
+    """A picture and a sound are shown by the real server; the report has them in it."""
+    import hashlib
+
+    records = []
+    for data, media_type in ((png(90), "image/png"), (b"id,n\n1,<b>two</b>\n", "text/csv")):
+        digest = hashlib.sha256(data).hexdigest()
+        file = tmp_path / "runs" / "shown" / (media_file(digest, media_type) or "")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        shown = {"name": "pred", "media_type": media_type, "sha256": digest}
+        records.append({"kind": "media", "t": 1.0, "step": 1, **shown})
+    texts = {"kind": "scalars", "t": 1.0, "step": 1, "values": {}, "texts": {"said": "hello <b>you</b>"}}
+    log(tmp_path / "runs" / "shown", "events.jsonl", {}, [step(1, 1.0), *records, texts])
+    served, _ = viewed.open(tmp_path / "runs", "#run/shown")
+    report = tmp_path / "report.html"
+    report.write_text(html_report([str(tmp_path / "runs")], now=0.0)[0], "utf-8")
+    watch = Watch(browser, report.as_uri())
+    alone = watch.new_page()
+    alone.goto(report.as_uri() + "#run/shown")
+    for page in (served, alone):
+        page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
+        expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
+        expect(page.locator("#part-texts")).to_contain_text("hello <b>you</b>")
+    assert [] == watch.troubles

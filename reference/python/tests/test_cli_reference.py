@@ -1,0 +1,44 @@
+"""The reference page of the command line and the parsers of its commands say the same, and defaults are those named."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from toyspec.cli.commands import COMMANDS, command_parser
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/reference/cli.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_of_a_command_is_what_its_parser_takes(name: str) -> None:
+    """Every option with its name, its value and its help, the description and the examples are on the page."""
+    from codegen import cli_page
+
+    assert f"\n{cli_page._section(command_parser(name))}" in PAGE.read_text(encoding="utf-8")
+
+
+def _named() -> list[tuple[str, argparse.Action, str]]:
+    """Return each option of each command with the default that its help names."""
+    found = []
+    for name in COMMANDS:
+        for action in command_parser(name)._actions:
+            text = (action.help or "") % {**vars(action)} if action.help not in (None, argparse.SUPPRESS) else ""
+            match = re.search(r"\(default: ([^\s,;)]+)\)|; default: ([^\s,;]+)$", text)
+            if match:
+                found.append((name, action, match[1] or match[2]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "action", "default"), _named(), ids=lambda value: str(getattr(value, "dest", value)))
+def test_default_is_the_one_that_help_names(name: str, action: argparse.Action, default: str) -> None:
+    """Where an option has a default of its own, it is what the help says it is; else the command decides later."""
+    assert name in COMMANDS
+    if action.default in (None, [], argparse.SUPPRESS):
+        return
+    assert default in {str(action.default), f"{action.default:g}" if isinstance(action.default, float) else ""}

@@ -1,0 +1,181 @@
+/** What the charts of one run draw beside its own curve: its other ranks, and the runs that it was forked from. */
+
+import { type Curve, curveOfColumns } from "../frames.js";
+import type { Look } from "../palette.js";
+import type { Axis, Ranks, Run } from "../protocol.js";
+import { counted } from "../text.js";
+import type { RankManner } from "../view-state.js";
+import { spanOf } from "./anomalies.js";
+import { GROUP, lookOf, resampled } from "./grouping.js";
+import type { Curves, Pair, Wanted } from "./loading.js";
+import { drawn, type Series } from "./plot.js";
+
+/** A run that this one started from, directly or through others. */
+export interface Ancestor {
+  run: Run;
+  /** The last of its steps that this run goes on from. */
+  step: number;
+}
+
+export interface Relatives {
+  /** Null where only one process has a log. */
+  ranks: Ranks | null;
+  /** The parent first. */
+  ancestors: readonly Ancestor[];
+}
+
+export const NONE: Relatives = { ranks: null, ancestors: [] };
+
+/** How the one rank looks that the others wait for. */
+export const SLOWEST_LOOK: Look = { colour: 1, dash: [] };
+/** How the runs before a fork look. */
+export const ANCESTOR_LOOK: Look = { colour: 3, dash: [6, 3] };
+
+/** The curves of the relatives of a run, of one metric. */
+export class RelativeCurves {
+  private ranks: Curves | null = null;
+  private readonly ancestors = new Map<string, Curves>();
+
+  constructor(
+    private readonly relatives: () => Relatives,
+    private readonly make: () => Curves,
+  ) {}
+
+  get all(): Curves[] {
+    return [...(this.ranks ? [this.ranks] : []), ...this.ancestors.values()];
+  }
+
+  /** Asks for what is missing; the curve of an ancestor only up to the fork, so that it is as fine as the others. */
+  want(wanted: Omit<Wanted, "runs">, manner: RankManner): void {
+    const { ranks, ancestors } = this.relatives();
+    const others = ranks === null || manner === "first" ? [] : ranks.ranks.filter(({ rank }) => rank !== 0).map(({ run }) => run);
+    if (others.length > 0) (this.ranks ??= this.make()).want({ ...wanted, runs: others });
+    if (wanted.axis !== "step") return;
+    for (const { run, step } of ancestors) {
+      const [from, to] = wanted.range ?? [run.first_step ?? 0, step];
+      if (from > step) continue;
+      const own = this.ancestors.get(run.id) ?? this.make();
+      this.ancestors.set(run.id, own);
+      own.want({ ...wanted, runs: [run.id], range: [from, Math.max(Math.min(to, step), from + 1)] });
+    }
+  }
+
+  /** The curve of a relative over the whole axis. */
+  wholeOf(run: string): Curve | null {
+    return this.all.map((curves) => curves.wholeOf(run)).find((curve) => curve !== null) ?? null;
+  }
+
+  /** Returns the series of the relatives of the run that *own* is of, its own among them as that of rank 0. */
+  beside(own: readonly Series[], run: Run, { metric, isSecond, axis, manner }: { metric: string; isSecond: boolean; axis: Axis; manner: RankManner }): Series[] {
+    const { ranks, ancestors } = this.relatives();
+    const shift = own[0]?.shift ?? 0;
+    const seriesOf = (of: Run, pair: Pair | undefined, more: Pick<Series, "look" | "isQuiet" | "kin">): Series[] =>
+      pair?.latest ? [{ run: of, metric, isSecond, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift, ...more }] : [];
+    const older = axis !== "step" ? [] : ancestors.flatMap(({ run: each, step }) => {
+      const latest = this.ancestors.get(each.id)?.pair(each.id)?.latest;
+      const before = latest ? upTo(latest, step) : null;
+      return seriesOf({ ...each, name: `${each.name}, before the fork` }, { latest: before, abandoned: null }, { look: ANCESTOR_LOOK, isQuiet: false, kin: "ancestor" });
+    });
+    if (ranks === null || manner === "first") return [...own, ...older];
+    const isQuiet = manner === "range";
+    const slowest = ranks.slowest?.rank;
+    const all = ranks.ranks.flatMap(({ rank, run: id }, at) => {
+      const look = lookOf(at);
+      const name = `rank ${rank}${rank === slowest ? ", slowest" : ""}`;
+      if (rank === 0) return own.map((each) => ({ ...each, run: { ...each.run, name }, look, isQuiet, kin: "rank" as const }));
+      return seriesOf({ ...run, id, name, metrics: {} }, this.ranks?.pair(id), { look, isQuiet, kin: "rank" });
+    });
+    return [...all, ...older];
+  }
+}
+
+/** Returns what is drawn of the ranks of a run: their mean with the range from smallest to largest, and the slowest; the others are background. */
+export function asRange(series: readonly Series[], slowest: number | undefined): { series: Series[]; background: Series[] } {
+  const ranks = series.filter(({ kin }) => kin === "rank");
+  const others = series.filter(({ kin }) => kin !== "rank");
+  if (ranks.length < 2) return { series: [...ranks.map((each) => ({ ...each, isQuiet: false })), ...others], background: [] };
+  const named = ranks.filter(({ run }) => run.name === `rank ${slowest}, slowest`).map((each) => ({ ...each, isQuiet: false, look: SLOWEST_LOOK }));
+  const bands = [false, true].flatMap((isSecond) => {
+    const own = ranks.filter((each) => each.isSecond === isSecond);
+    return own.length === 0 ? [] : [bandOf(own)];
+  });
+  return { series: [...others, ...bands, ...named], background: ranks };
+}
+
+/** Returns the mean of ranks, with the smallest and the largest value of any of them at each place. */
+function bandOf(ranks: readonly Series[]): Series {
+  const places = placesOf(ranks);
+  const { length } = places;
+  const column = (value: number) => new Float64Array(length).fill(value);
+  const [mean, low, high, count] = [column(NaN), column(Infinity), column(-Infinity), column(1)];
+  for (const { curve, shift } of ranks) {
+    for (let bucket = 0; bucket < curve.length; bucket++) {
+      const [least, most] = [curve.min[bucket]!, curve.max[bucket]!];
+      if (Number.isNaN(least)) continue;
+      const [from, to] = spanOf(curve, bucket).map((place) => place + shift) as [number, number];
+      const last = Math.min(firstAt(places, to), length - 1);
+      const first = from === to ? last : Math.min(firstAfter(places, from), last);
+      for (let at = first; at <= last; at++) {
+        if (least < low[at]!) low[at] = least;
+        if (most > high[at]!) high[at] = most;
+        if (curve.count[bucket]! > count[at]!) count[at] = curve.count[bucket]!;
+      }
+    }
+  }
+  const rows = ranks.map((each) => resampled(each, places, (at) => drawn(each, at)));
+  for (let at = 0; at < length; at++) {
+    const values = rows.map((row) => row[at]!).filter((value) => !Number.isNaN(value));
+    // Parts keep the sum of the largest numbers finite.
+    if (values.length > 0) mean[at] = values.reduce((sum, value) => sum + value / values.length, 0);
+    if (!(low[at]! <= high[at]!)) low[at] = high[at] = mean[at]!;
+  }
+  const [first] = ranks as [Series];
+  const run: Run = { ...first.run, id: `${GROUP}ranks`, name: `mean of ${counted(ranks.length, "rank")}` };
+  return { ...first, run, isQuiet: false, look: first.isSecond ? { colour: 0, dash: [6, 3] } : { colour: 0, dash: [] }, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), smooth: null, shift: 0, kin: "rank" };
+}
+
+/** Returns the places of all ranks; where they have few in common, those of the longest and what is beyond it. */
+function placesOf(ranks: readonly Series[]): Float64Array {
+  const own = ranks.map(({ curve, shift }) => curve.place.map((place) => place + shift));
+  const longest = own.reduce((a, b) => (b.length > a.length ? b : a));
+  const all = new Set(own.flatMap((places) => [...places]));
+  const [first, last] = [longest[0]!, longest.at(-1)!];
+  const kept = all.size <= 2 * longest.length ? [...all] : [...new Set([...longest, ...[...all].filter((place) => place < first || place > last)])];
+  return Float64Array.from(kept).sort();
+}
+
+/** Returns the index of the first place that is not below *value*. */
+function firstAt(places: Float64Array, value: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle]! < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function firstAfter(places: Float64Array, value: number): number {
+  const at = firstAt(places, value);
+  return places[at] === value ? at + 1 : at;
+}
+
+const CUT = new WeakMap<Curve, { step: number; before: Curve | null }>();
+
+/** Returns the part of a curve by step up to a step; null if it has no point there. A bucket that reaches beyond is left out. */
+export function upTo(curve: Curve, step: number): Curve | null {
+  const known = CUT.get(curve);
+  if (known?.step === step) return known.before;
+  const kept = [...curve.place.keys()].filter((at) => curve.place[at]! <= step);
+  const only = (values: Float64Array) => Float64Array.from(kept, (at) => values[at]!);
+  const isBefore = (mark: { step?: number | null }) => typeof mark.step === "number" && mark.step <= step;
+  const place = only(curve.place);
+  const { gaps = [], resumes = [], alerts = [], best } = curve.header;
+  const header = {
+    ...curve.header, buckets: kept.length, range: { step: [curve.header.range.step?.[0] ?? place[0]!, place.at(-1)!] as [number, number] },
+    gaps: gaps.filter(isBefore), resumes: resumes.filter(isBefore), alerts: alerts.filter(isBefore), best: best && isBefore(best) ? best : null,
+  };
+  const before = kept.length === 0 ? null : { header, axis: curve.axis, length: kept.length, place, last: only(curve.last), min: only(curve.min), max: only(curve.max), mean: only(curve.mean), count: only(curve.count), nan: only(curve.nan) };
+  CUT.set(curve, { step, before });
+  return before;
+}

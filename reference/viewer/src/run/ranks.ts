@@ -1,0 +1,119 @@
+/** The processes of a run: how far each came, which stopped first, which is slowest, and how charts show them. */
+
+import { fill, html } from "../../../typescript/page/elements.js";
+import { ANCESTOR_LOOK, type Relatives, SLOWEST_LOOK } from "../charts/relatives.js";
+import { lookOf } from "../charts/grouping.js";
+import type { Look } from "../palette.js";
+import type { Ranks } from "../protocol.js";
+import type { Store } from "../store.js";
+import { counted, duration, grouped, plain, short } from "../text.js";
+import type { RankManner } from "../view-state.js";
+import { dataTable } from "./lists.js";
+import type { Part } from "./run-view.js";
+
+const MOST_RANKS = 1024;
+const MOST_METRICS = 200;
+const MOST_MISSING = 20;
+const MOST_KEYS = 14;
+const MANNERS: readonly (readonly [RankManner, string])[] = [["range", "mean and range"], ["each", "each rank"], ["first", "rank 0 alone"]];
+
+/** Returns the table of the ranks, with what is to be said about all of them above it. */
+export function ranksSection(ranks: Ranks | null): Part | null {
+  if (ranks === null) return null;
+  const columns: readonly (readonly [string, (rank: Ranks["ranks"][number]) => string])[] = [
+    ["Rank", ({ rank }) => String(rank)],
+    ["State", ({ state }) => state],
+    ["End", ({ reason }) => plain(reason ?? "", 60)],
+    ["Last step", ({ last_step }) => (last_step === null ? "" : grouped(last_step))],
+    ["Behind", ({ behind }) => (behind ? grouped(behind) : "")],
+    ["Step time", ({ step_seconds }) => (step_seconds === null ? "" : secondsText(step_seconds))],
+    ["Compute", ({ compute_seconds }) => (compute_seconds === null ? "" : secondsText(compute_seconds))],
+    ["Silent", ({ silent_seconds }) => (silent_seconds !== null && silent_seconds > 1 ? duration(silent_seconds) : "")],
+    ["Error", ({ error }) => plain(error ?? "", 200)],
+  ];
+  const all = ranks.ranks.slice(0, MOST_RANKS);
+  // A column without anything in it is left out.
+  const kept = columns.filter(([, text]) => all.some((rank) => text(rank) !== ""));
+  const numbers = new Set(kept.flatMap(([head], at) => (["State", "End", "Error"].includes(head) ? [] : [at])));
+  const spread = Object.entries(ranks.metrics);
+  const value = (number: number | null) => (number === null ? "not finite" : short(number));
+  const last = spread.slice(0, MOST_METRICS).map(([name, { mean, smallest, smallest_rank, largest, largest_rank }]) => [
+    plain(name, 200), value(mean), value(smallest), grouped(smallest_rank), value(largest), grouped(largest_rank),
+  ]);
+  const more = ranks.ranks.length - all.length;
+  const moreMetrics = spread.length - last.length;
+  return {
+    title: "Ranks",
+    count: ranks.ranks.length,
+    element: html(
+      "div",
+      { class: "ranks" },
+      html("ul", { class: "ranks-facts" }, ...factsOf(ranks).map((fact) => html("li", {}, fact))),
+      dataTable(kept.map(([head]) => head), all.map((rank) => kept.map(([, text]) => text(rank))), numbers),
+      more > 0 && html("p", { class: "count" }, `${counted(more, "rank")} more`),
+      last.length > 0 && html("h3", {}, "Last values"),
+      last.length > 0 && dataTable(["Metric", "Mean", "Smallest", "of rank", "Largest", "of rank"], last, new Set([1, 2, 3, 4, 5])),
+      moreMetrics > 0 && html("p", { class: "count" }, `${counted(moreMetrics, "metric")} more`),
+    ),
+  };
+}
+
+/** Returns what is to be said about the ranks together. */
+export function factsOf({ world_size, ranks, missing, errors, first_to_stop, slowest }: Ranks): string[] {
+  const size = world_size === null ? "" : ` of ${grouped(world_size)}`;
+  const unended = ranks.filter(({ rank, state }) => rank !== 0 && (state === "torn" || state === "damaged")).map(({ rank }) => rank);
+  const isOver = ranks.some(({ rank, state }) => rank === 0 && state === "complete");
+  return [
+    `${grouped(ranks.length)}${size} ranks have a log.`,
+    missing.length > 0 ? `No log of rank ${listed(missing)}.` : "",
+    ...errors.map((error) => plain(error, 400)),
+    isOver && unended.length > 0 ? `The run is complete, but the log of rank ${listed(unended)} is torn or damaged.` : "",
+    first_to_stop === null ? "" : `Rank ${first_to_stop.rank} stopped first: ${plain(first_to_stop.why, 300)}.`,
+    slowest === null ? "" : `Rank ${slowest.rank} is the slowest: ${slowestText(slowest)}.`,
+  ].filter(Boolean);
+}
+
+function listed(numbers: readonly number[]): string {
+  const rest = numbers.length > MOST_MISSING ? ` and ${grouped(numbers.length - MOST_MISSING)} more` : "";
+  return numbers.slice(0, MOST_MISSING).join(", ") + rest;
+}
+
+function slowestText({ factor, by }: NonNullable<Ranks["slowest"]>): string {
+  return `${factor.toFixed(2)} times the median of the others, by ${plain(by)}`;
+}
+
+function secondsText(seconds: number): string {
+  return seconds < 1 ? `${short(seconds * 1000, 3)} ms` : duration(seconds);
+}
+
+/** Says above the charts of a run what their lines are, and lets the user choose how ranks are shown. */
+export class RelativesLine {
+  readonly element = html("div", { class: "relatives", hidden: true });
+  private readonly choice = html("select", { class: "field", "aria-label": "How ranks are shown" }, ...MANNERS.map(([value, text]) => html("option", { value }, text)));
+
+  constructor(private readonly store: Store) {
+    this.choice.addEventListener("change", () => store.update({ ranks: this.choice.value as RankManner }, { isSmall: true }));
+  }
+
+  update({ ranks, ancestors }: Relatives): void {
+    const { ranks: manner, x } = this.store.state;
+    this.choice.value = manner;
+    const isRange = ranks !== null && manner === "range";
+    const slowest = isRange ? ranks.slowest : null;
+    const [nearest] = ancestors;
+    this.element.hidden = ranks === null && !nearest;
+    fill(
+      this.element,
+      ranks !== null && html("label", {}, html("span", { class: "label" }, "Ranks"), this.choice),
+      isRange && key({ colour: 0, dash: [] }, `mean of ${counted(ranks.ranks.length, "rank")}, with the range from smallest to largest`),
+      ...(ranks !== null && manner === "each" ? ranks.ranks.slice(0, MOST_KEYS).map(({ rank }, at) => key(lookOf(at), `rank ${rank}${rank === ranks.slowest?.rank ? ", the slowest" : ""}`)) : []),
+      ranks !== null && manner === "each" && ranks.ranks.length > MOST_KEYS && html("span", { class: "count" }, `and ${counted(ranks.ranks.length - MOST_KEYS, "rank")} more`),
+      slowest && key(SLOWEST_LOOK, `rank ${slowest.rank}, the slowest: ${slowestText(slowest)}`),
+      nearest && (x === "step" ? key(ANCESTOR_LOOK, `${plain(nearest.run.name, 80)} up to step ${grouped(nearest.step)}, where this run was forked from it`) : html("span", { class: "count" }, "The run before the fork is drawn by step alone.")),
+    );
+  }
+}
+
+function key({ colour, dash }: Look, text: string): HTMLElement {
+  return html("span", { class: "legend-group" }, html("span", { class: `swatch run-${colour} dash-${dash.length === 0 ? 0 : 1}` }), text);
+}
