@@ -1,8 +1,8 @@
 //! What one record says with numbers, where nothing else of it counts.
 
 use crate::schema::{member, Constant, KindTable};
-use crate::tape::{Kind, Node};
 use crate::tables::BINARY32_LIMIT;
+use crate::tape::{Kind, Node};
 use crate::Profile;
 
 /// Kinds of toy/v1 of whose records nothing but the time counts; those of all others have metrics, or say more.
