@@ -500,3 +500,20 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
         assert len(names) == len(row["metrics"]) + row["left_out"]["metrics"] > len(row["metrics"])
         [(header, _)] = client.curves("loss", "\\udcff\\udcfe")
         assert 1 == header["points"]
+
+
+@pytest.mark.parametrize("foreign", [b'{"a": 1}\n', b'{"kind":"other","schema":"nobody/v9"}\n'])
+def test_file_of_another_format_is_no_run_until_it_is_one(foreign: bytes, root: Path, tmp_path: Path) -> None:
+    """A stream that follows no profile is in no list, and is in it once it does."""
+    path = root / "foreign" / "events.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(foreign)
+    with served(root, tmp_path / "cache") as client:
+        client.until(lambda: client.json("/api/runs")["complete"])
+        client.until(lambda: "foreign" not in client.rows())
+        others = set(client.settled_rows())
+        assert "foreign" not in others
+        assert others
+        path.write_bytes(START + step(1) + END)
+        client.until(lambda: client.rows().get("foreign", {}).get("state") == "complete")
+        assert {*others, "foreign"} == set(client.settled_rows())
