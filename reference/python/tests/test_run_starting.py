@@ -66,7 +66,7 @@ def test_three_lines_log_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_every_run_gets_its_own_directory(tmp_path: Path) -> None:
     """Runs of the same model and day are numbered, also while they run at the same time."""
     runs = [start_run(tmp_path, clock=ManualClock()) for _ in range(3)]
-    assert [f"model-20260531-00{n}" for n in (1, 2, 3)] == [run.run_id for run in runs]
+    assert [f"run-20260531-00{n}" for n in (1, 2, 3)] == [run.run_id for run in runs]
 
 
 def test_parts_are_passed_on(tmp_path: Path) -> None:

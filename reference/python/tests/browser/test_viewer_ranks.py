@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,16 @@ def test_media_of_a_run_are_sent_and_in_the_report(viewed: Viewed, browser: Brow
         expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
         expect(page.locator("#part-texts")).to_contain_text("hello <b>you</b>")
     assert [] == watch.troubles
+
+
+def test_table_of_a_chart_has_each_rank_once(viewed: Viewed, ranked: Path) -> None:
+    """The mean has a name that is text, and the slowest is not there twice."""
+    page, _ = viewed.open(ranked, "#run/parent")
+    charted(page, "4 ranks")
+    page.locator(".chart summary").first.click()
+    with page.expect_download() as download:
+        page.get_by_text("CSV table").first.click()
+    _, *rows = Path(download.value.path()).read_text("utf-8").splitlines()
+    counts = Counter(row.partition(",")[0] for row in rows)
+    others = {f"parent/events.rank-{rank}.jsonl": STEPS if rank != 2 else 150 for rank in (1, 2, 3)}
+    assert {"parent": STEPS, "mean of 4 ranks": STEPS, **others} == counts

@@ -79,9 +79,6 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
-    files = files_beside(path)
-    listed_files = [{"path": encodable(file.name), "bytes": file.size} for file in islice(files, MOST_ITEMS)]
-    found.leave_out("files", sum(1 for _ in files))
     found.leave_out("gaps", len(account.gaps) - MOST_ITEMS)
     found.leave_out("gaps", account.unlisted_gaps)
     if report is not None:
@@ -100,10 +97,18 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         "texts": found.lists.get("texts", []),
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
-        "files": listed_files,
+        "files": _files(path, found),
         **checked,
         "left_out": found.left_out,
     }
+
+
+def _files(path: str, found: _Collected) -> list[dict[str, Any]]:
+    """Return the files of the run with the stream at *path*; those beyond ``MOST_ITEMS`` are counted in *found*."""
+    files = files_beside(path)
+    listed = [{"path": encodable(file.name), "bytes": file.size} for file in islice(files, MOST_ITEMS)]
+    found.leave_out("files", sum(1 for _ in files))
+    return listed
 
 
 def _account_of(report: ReadReport) -> dict[str, Any]:

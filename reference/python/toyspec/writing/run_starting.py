@@ -48,7 +48,7 @@ Ranks = Literal["first", "all"]
 def start_run(  # noqa: PLR0913 - each is an option of its own
     root: str | os.PathLike[str] = "runs",
     *,
-    arch: str | None = "model",
+    arch: str | None = None,
     run_id: str | None = None,
     template: str = DEFAULT_TEMPLATE,
     model: Model | Mapping[str, Any] | str | None = None,

@@ -84,7 +84,7 @@ export class Folder implements Backend {
 
   async mediaBytes(_run: string, { sha256 }: Pick<Media, "sha256">): Promise<Uint8Array> {
     const blob = this.media.get(sha256);
-    if (!blob) throw new Error("The file is not in the folder.");
+    if (!blob) throw new Error(ABSENT);
     return new Uint8Array(await blob.arrayBuffer());
   }
 
@@ -121,6 +121,8 @@ export class Folder implements Backend {
   }
 }
 
+const ABSENT = "The file is not at hand here. See it with `toyspec view`.";
+
 /** Returns the hash that a media file is named for; null for another file. */
 export function digestIn(name: string): string | null {
   return /^([0-9a-f]{64})\.[a-z0-9]+$/.exec(name)?.[1] ?? null;
@@ -130,7 +132,8 @@ function mediaIn({ folders }: Selection): Map<string, Blob> {
   const files = folders.flatMap((folder) => folder.files).filter(({ path }) => path.split("/").at(-2) === MEDIA_FOLDER);
   return new Map(files.flatMap(({ path, blob }): [string, Blob][] => {
     const digest = digestIn(path.split("/").at(-1)!);
-    return digest === null ? [] : [[digest, blob]];
+    // An editor names the files of media, and does not send them.
+    return digest === null || blob.size === 0 ? [] : [[digest, blob]];
   }));
 }
 

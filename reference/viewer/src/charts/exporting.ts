@@ -105,7 +105,7 @@ function layOut(chart: Chart): Made | null {
   if (!first) return null;
   const { scale = null, groups = [] } = chart.colouring ?? {};
   const means = first.series.filter(({ run }) => isGroup(run));
-  const listed = means.length > 0 ? means : first.series.filter(({ isQuiet }) => !isQuiet);
+  const listed = first.hasGroups && means.length > 0 ? means : first.series.filter(({ isQuiet }) => !isQuiet);
   const names: Named[] = scale ? [] : groups.length > 0 ? [...groups] : listed.map((series) => ({ text: nameOf(series), look: series.look }));
   const longest = scale ? 8 : Math.max(0, ...names.map(({ text }) => [...text].length));
   const beside = longest === 0 || (names.length === 1 && means.length === 0) ? 0 : Math.min(width * BESIDE, longest * size * LETTER + MARK + 8);
@@ -199,7 +199,9 @@ const PIECE = 3000;
 async function rawPlot(chart: Chart, plot: Plot): Promise<Plot> {
   const series: Series[] = [];
   // One after another: each piece reads a part of a log.
-  for (const each of [...plot.series, ...plot.background]) series.push(isGroup(each.run) ? each : { ...each, curve: (await rawCurve(chart, each.curve)) ?? each.curve });
+  // The slowest rank is in front of the others and among them.
+  const others = plot.background.filter((each) => !plot.series.some(({ run, isSecond }) => run.id === each.run.id && isSecond === each.isSecond));
+  for (const each of [...plot.series, ...others]) series.push(isGroup(each.run) ? each : { ...each, curve: (await rawCurve(chart, each.curve)) ?? each.curve });
   return { ...plot, series };
 }
 
@@ -228,7 +230,7 @@ export function csv(plot: Plot, axis: string): string {
   for (const { run, metric, curve, shift } of plot.series) {
     for (let i = 0; i < curve.length; i++) {
       const numbers = [curve.place[i]! + shift, curve.last[i]!, curve.min[i]!, curve.max[i]!, curve.mean[i]!, curve.count[i]!, curve.nan[i]!];
-      lines.push([quoted(run.id), ...(hasTwo ? [quoted(metric)] : []), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
+      lines.push([quoted(isGroup(run) ? run.name : run.id), ...(hasTwo ? [quoted(metric)] : []), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
     }
   }
   return `${lines.join("\n")}\n`;

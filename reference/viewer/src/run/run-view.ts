@@ -134,25 +134,32 @@ export class RunView implements Showing {
   private async load(): Promise<void> {
     const id = this.shownId;
     try {
-      const { backend } = this.store;
-      const [detail, ranks] = await Promise.all([backend.detail(id), backend.ranks(id).catch(() => null)]);
+      const detail = await this.store.backend.detail(id);
       if (id !== this.shownId) return;
       this.detail = detail;
       this.error = "";
-      const ancestors = await ancestorsOf(detail, this.store);
-      if (id !== this.shownId) return;
-      this.relatives = { ranks, ancestors };
-      this.relativesLine.update(this.relatives);
-      if (this.shownRun) {
-        this.setRun(this.shownRun);
-        this.writeHead(this.shownRun);
-      }
+      if (this.shownRun) this.writeHead(this.shownRun);
       this.grid?.update();
+      // Each of these reads further streams whole.
+      this.loadRelatives(id, detail);
     } catch (error) {
       if (id !== this.shownId) return;
       this.error = (error as Error).message;
     }
     this.write();
+  }
+
+  private loadRelatives(id: string, detail: Detail): void {
+    const take = (found: Partial<Relatives>) => {
+      if (id !== this.shownId || !this.shownRun) return;
+      this.relatives = { ...this.relatives, ...found };
+      this.relativesLine.update(this.relatives);
+      this.setRun(this.shownRun);
+      this.grid?.update();
+      if (found.ranks) this.write();
+    };
+    this.store.backend.ranks(id).then((ranks) => take({ ranks }), () => undefined);
+    ancestorsOf(detail, this.store).then((ancestors) => take({ ancestors }), () => undefined);
   }
 
   private writeHead(run: Run): void {
