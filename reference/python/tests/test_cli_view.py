@@ -71,7 +71,7 @@ def test_address_is_printed_and_opened_where_that_is_asked_for(
 def test_end_is_named_on_a_terminal_only(
     served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person is told how to end it, and the status of an interrupt is its own."""
+    """A person sees how to end it, and the status of an interrupt is its own."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     served.ending = KeyboardInterrupt()
     assert exit_codes.INTERRUPTED == main(["view", "--port", "0", "a"])

@@ -79,9 +79,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
-    files = files_beside(path)
-    listed_files = [{"path": encodable(file.name), "bytes": file.size} for file in islice(files, MOST_ITEMS)]
-    found.leave_out("files", sum(1 for _ in files))
+    files = _listed_files(path, found)
     found.leave_out("gaps", len(account.gaps) - MOST_ITEMS)
     found.leave_out("gaps", account.unlisted_gaps)
     if report is not None:
@@ -100,7 +98,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         "texts": found.lists.get("texts", []),
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
-        "files": listed_files,
+        "files": files,
         **checked,
         "left_out": found.left_out,
     }
@@ -379,6 +377,14 @@ def _objects_beside(address: str) -> Iterator[FileBeside]:
 
 def _is_run(directory: str) -> bool:
     return any(os.path.lexists(os.path.join(directory, name)) for name in (*STREAM_NAMES, *SIDECARS))
+
+
+def _listed_files(path: str, found: _Collected) -> list[dict[str, Any]]:
+    """Return the first files of the run; *found* counts the others."""
+    files = files_beside(path)
+    listed = [{"path": encodable(file.name), "bytes": file.size} for file in islice(files, MOST_ITEMS)]
+    found.leave_out("files", sum(1 for _ in files))
+    return listed
 
 
 def _checked(path: str, report: FileReport | None) -> dict[str, Any]:
