@@ -468,7 +468,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-def _curves(run: Path) -> dict[str, list[tuple[int, float]]]:
+def _curves(run: Path) -> dict[str, list[tuple[Any, Any]]]:
     """Return the points of every metric of *run* that has a step."""
     found = {}
     for name in summarize_run(str(run / "events.jsonl")).series:
