@@ -6,7 +6,9 @@ import pytest
 
 from toyspec.checker import check_bytes
 from toyspec.cli import exit_codes
+from toyspec.cli.explain import page
 from toyspec.cli.main import main
+from toyspec.generated.rule_texts import TEXTS
 from toyspec.generated.rules import HELP, LAYER, SUMMARY
 
 
@@ -57,3 +59,29 @@ def test_help_of_a_profile_is_its_own() -> None:
     (finding,) = check_bytes(entry + entry, profile="metrics/v1").findings
     assert "step-goes-backwards" == finding.rule
     assert "run_resume" not in finding.help
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+@pytest.mark.parametrize("rule", list(SUMMARY)[::7])
+def test_wrapped_page_has_the_words_of_the_page(rule: str, width: int) -> None:
+    """Joined again, the lines are the text; those that go on in an item of a list are indented, others are not."""
+    joined: list[str] = []
+    for line in page(rule, width):
+        goes_on = bool(joined) and bool(joined[-1]) and bool(line) and not line.startswith(("- ", "    "))
+        if goes_on and joined[-1].startswith("- "):
+            assert line.startswith("  ")
+            joined[-1] += line[1:]
+        elif goes_on and not joined[-1].startswith("    "):
+            assert not line.startswith(" ")
+            joined[-1] += f" {line}"
+        else:
+            joined.append(line)
+    expected: list[str] = []
+    for name, lines in TEXTS[rule].items():
+        expected += ["", name, ""] if expected else [name, ""]
+        expected += lines
+    assert " ".join(expected).split() == " ".join(joined).split()
+    assert [line for line in expected if line.startswith("    ")] == [
+        line for line in joined if line.startswith("    ")
+    ]
+    assert [line for line in expected if line.startswith("- ")] == [line for line in joined if line.startswith("- ")]

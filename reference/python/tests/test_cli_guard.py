@@ -159,7 +159,8 @@ def test_signal_is_handed_on_and_ends_the_restarts(tmp_path: Path) -> None:
     waits = "open('ready', 'a').write('x')\ntime.sleep(60)"
     words = [sys.executable, "-m", "toyspec", "guard", *QUICK, "--restarts", "5", "runs", "--", *_program(waits)]
     with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
-        while not (tmp_path / "ready").exists():
+        # The file is there before it has its content.
+        while not (tmp_path / "ready").exists() or not (tmp_path / "ready").read_text():
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGTERM)
         _, output = process.communicate(timeout=300)

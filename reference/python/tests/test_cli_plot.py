@@ -346,3 +346,12 @@ def test_limits_that_show_no_value_are_refused(
     status = main(["plot", *limits, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
     assert (exit_codes.OK if is_shown else exit_codes.USAGE) == status
     assert is_shown != ("its values are from 1 to 4, outside of --y-min and --y-max" in capsys.readouterr().err)
+
+
+def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> None:
+    """Each colour is one that a picture can have, and another than the others."""
+    for number in range(8):
+        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(2, 2.0 + number))
+    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
+    assert 7 == len({color.lower() for color in pictures._COLORS if f"stroke: {color.lower()}" in drawn})

@@ -23,6 +23,14 @@ def test_page_of_a_command_is_what_its_parser_takes(name: str) -> None:
     assert f"\n{cli_page._section(command_parser(name))}" in PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
+def test_page_of_the_formats_is_what_the_formats_declare() -> None:
+    """What is imported and exported, what becomes of each item, and what each loss means."""
+    from codegen import formats_page
+
+    assert formats_page.formats_page() == (ROOT / formats_page.PAGE).read_text(encoding="utf-8")
+
+
 def _named() -> list[tuple[str, argparse.Action, str]]:
     """Return each option of each command with the default that its help names."""
     found = []

@@ -117,7 +117,7 @@ def test_many_lines_are_as_one_by_one(texts: list[str], at_once: int) -> None:
 
 @given(TEXTS.map("".join))
 def test_no_line_is_a_command_of_a_ci_system(text: str) -> None:
-    """No mark of a command is left, what is no command stays as it is, and the text can be read back."""
+    """No mark of a command is left, other text stays unchanged, and the text can be read back."""
     made = without_ci_commands(text)
     assert not any(mark in made for mark in ("##[", "##vso[", "##teamcity["))
     assert not made.lstrip().startswith("::")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import http.client
+import json
+import os
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.view import server as view_server
+from toyspec.view.curve_store import default_directory
 from toyspec.view.server import LOOPBACK, ViewServer, _is_loopback, _names, _shown_host
 from view_client import START, step, write_run
 
@@ -71,7 +75,7 @@ def test_address_is_printed_and_opened_where_that_is_asked_for(
 def test_end_is_named_on_a_terminal_only(
     served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person is told how to end it, and the status of an interrupt is its own."""
+    """A person sees how to end it, and the status of an interrupt is its own."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     served.ending = KeyboardInterrupt()
     assert exit_codes.INTERRUPTED == main(["view", "--port", "0", "a"])
@@ -212,3 +216,42 @@ def test_page_may_load_its_own_files_alone(tmp_path: Path) -> None:
     assert ("gzip", str(len(small))) == (packed.headers["Content-Encoding"], packed.headers["Content-Length"])
     assert rows == gzip.decompress(small)
     assert len(small) < len(rows)
+
+
+def test_client_that_names_no_encoding_gets_plain_bytes(tmp_path: Path) -> None:
+    """A request need not have a header Accept-Encoding."""
+    import view_client
+
+    for number in range(80):
+        write_run(tmp_path / f"runs/{number}", START, step(1))
+    with view_client.served(tmp_path / "runs", tmp_path / "cache") as client:
+        expected = set(client.settled_rows())
+        connection = http.client.HTTPConnection(LOOPBACK, client.server.port, timeout=300)
+        with contextlib.closing(connection):
+            connection.putrequest("GET", "/api/runs", skip_accept_encoding=True)
+            connection.endheaders()
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+    assert (200, None) == (answer.status, answer.headers["Content-Encoding"])
+    assert expected == {row["id"] for row in found["runs"]}
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TOYSPEC_CACHE": "/named", "XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/named"),
+        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/toyspec"),
+        ({"HOME": "/h"}, "/h/.cache/toyspec"),
+        ({"XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/toyspec"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="the user's cache is elsewhere on this system")
+def test_curves_are_kept_in_the_cache_of_the_user(
+    variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable of toyspec counts before that of the desktop, and that before the home."""
+    for name in ("TOYSPEC_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert expected == default_directory()

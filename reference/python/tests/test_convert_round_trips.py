@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from property_examples import examples
-from toyspec import list_runs
+from toyspec import history, list_runs
 from toyspec.convert import mlflow_import
 from toyspec.convert.mlflow_import import MlflowImport
 from toyspec.convert.yaml_text import parsed, written
+from toyspec.runs.summarizing import summarize_run
 
 OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
 
@@ -456,3 +457,35 @@ def test_note_on_the_machine_replaces_nothing_that_a_manifest_says_itself(tmp_pa
     }
     assert {"schema_version", "id"} <= without.keys()
     assert ("/w", 5) == (with_note["provenance"]["cwd"], with_note["extra_key"])
+
+
+KINDS: list[dict[str, Any]] = [
+    {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "lr": 0.25, "extra": {"acc": 0.75}},
+    {"kind": "eval", "t": 2.0, "step": 1, "name": "val", "loss": 1.5, "extra": {"top5": 0.125}},
+    {"kind": "scalars", "t": 3.0, "step": 1, "values": {"own": 2.0}},
+    {"kind": "system", "t": 4.0, "step": 1, "values": {"gpu": 3.0}},
+    {"kind": "step", "t": 5.0, "step": 2, "loss": 0.25, "lr": 0.125, "extra": {"acc": 1.0}},
+]
+
+
+def _curves(run: Path) -> dict[str, list[tuple[Any, Any]]]:
+    """Return the points of every metric of *run* that has a step."""
+    found = {}
+    for name in summarize_run(str(run / "events.jsonl")).series:
+        table = history(run, name)
+        found[name] = [
+            (step, value) for step, value in zip(table["step"], table[name], strict=True) if step is not None
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_numbers_of_every_kind_arrive(name: str, tmp_path: Path) -> None:
+    """Of steps, evaluations, scalars and measures of the machine, each number is at its step after both ways."""
+    run = write_run(tmp_path / "a", {}, *KINDS)
+    expected = _curves(run)
+    assert {"loss", "lr", "acc", "val/loss", "val/top5", "own"} <= expected.keys()
+    made = exported(name, run, tmp_path / "out")
+    assert {} == {cause: number for cause, number in losses(made).items() if cause in ("no-place", "record")}
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert expected == _curves(Path(back.target))

@@ -362,7 +362,7 @@ def test_scalar_of_every_type_is_its_number(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("name", _TYPES)
-def test_tensor_that_is_not_one_number_is_no_scalar(name: str) -> None:
+def test_tensor_that_is_not_one_number_is_not_a_scalar(name: str) -> None:
     """Two values, none, a shape of several elements, and content of another length are named, and not guessed."""
     dtype, layout, number, (value, *_) = _TYPES[name]
     packed = struct.pack(layout, value)

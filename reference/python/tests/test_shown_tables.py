@@ -64,7 +64,7 @@ def test_column_has_numbers_only_where_every_cell_is_written_as_one(
         (b"a\n\xff\n", None),
     ],
 )
-def test_file_that_is_no_table_is_none(content: bytes, expected: Any, tmp_path: Path) -> None:
+def test_file_without_a_table_is_none(content: bytes, expected: Any, tmp_path: Path) -> None:
     """Lines of different length, other bytes than text and an empty file are none; a head alone has no rows."""
     path = tmp_path / "t.csv"
     path.write_bytes(content)
@@ -77,19 +77,18 @@ def test_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     csv_file, json_file = tmp_path / "t.csv", tmp_path / "t.json"
     csv_file.write_bytes(b"a\n1\n")
     json_file.write_bytes(b'{"columns":["a"],"data":[[1]]}')
-    for path, of in ((csv_file, lambda: rows_of(str(csv_file)) is not None),
-                     (json_file, lambda: isinstance(table_of_file(str(json_file), "data"), Table))):  # fmt: skip
-        monkeypatch.setattr(shown_tables, "_MOST_BYTES", path.stat().st_size)
-        assert of()
-        monkeypatch.setattr(shown_tables, "_MOST_BYTES", path.stat().st_size - 1)
-        assert not of()
+    for at in (0, -1):
+        monkeypatch.setattr(shown_tables, "_MOST_BYTES", csv_file.stat().st_size + at)
+        assert (at == 0) == (rows_of(str(csv_file)) is not None)
+        monkeypatch.setattr(shown_tables, "_MOST_BYTES", json_file.stat().st_size + at)
+        assert (at == 0) == isinstance(table_of_file(str(json_file), "data"), Table)
 
 
 @pytest.mark.parametrize(
     "content",
     ["[]", "{", '{"columns":["a"]}', '{"columns":"a","data":[]}', '{"columns":["a"],"data":[1]}', "[" * 100_000],
 )
-def test_json_that_is_no_table_is_kept_as_a_file(content: str, tmp_path: Path) -> None:
+def test_json_without_a_table_is_kept_as_a_file(content: str, tmp_path: Path) -> None:
     """Nothing is guessed from another document."""
     path = tmp_path / "t.json"
     path.write_text(content)

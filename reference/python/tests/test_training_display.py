@@ -134,7 +134,7 @@ class Closed(io.StringIO):
     ("error", "is_said"), [(BrokenPipeError(errno.EPIPE, "Broken pipe"), False), (OSError(errno.ENOSPC, "full"), True)]
 )
 def test_training_goes_on_without_its_output(error: OSError, is_said: bool, capsys: Any) -> None:
-    """A reader that went away is no event; another failure is said once, and nothing more is written."""
+    """A reader that went away is not an event; another failure is said once, and nothing more is written."""
     stream = Closed(error)
     display = DisplayLines(stream)
     for step in range(1, 4):

@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 import pytest
 
 import toyspec
+from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
 from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
 if TYPE_CHECKING:
@@ -503,7 +505,7 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("foreign", [b'{"a": 1}\n', b'{"kind":"other","schema":"nobody/v9"}\n'])
-def test_file_of_another_format_is_no_run_until_it_is_one(foreign: bytes, root: Path, tmp_path: Path) -> None:
+def test_file_of_another_format_is_not_a_run_until_it_is_one(foreign: bytes, root: Path, tmp_path: Path) -> None:
     """A stream that follows no profile is in no list, and is in it once it does."""
     path = root / "foreign" / "events.jsonl"
     path.parent.mkdir()
@@ -517,3 +519,24 @@ def test_file_of_another_format_is_no_run_until_it_is_one(foreign: bytes, root: 
         path.write_bytes(START + step(1) + END)
         client.until(lambda: client.rows().get("foreign", {}).get("state") == "complete")
         assert {*others, "foreign"} == set(client.settled_rows())
+
+
+def test_look_at_an_unchanged_run_tells_no_one(root: Path, tmp_path: Path) -> None:
+    """Only other bytes, or the end of the writer's lock, are a change that clients hear of."""
+    catalog = LiveRuns(str(root), store=CurveStore(str(tmp_path / "cache")))
+    try:
+        catalog._watches[0].walk()
+        entry = catalog.entry("torn")
+        assert entry is not None
+        identity, number, revision = entry.identity, catalog.changes.number, entry.revision
+        catalog.look(entry, identity)
+        assert (number, revision) == (catalog.changes.number, entry.revision)
+        catalog.look(entry, (identity[0] + 1, *identity[1:]))
+        assert catalog.changes.number == number + 1
+        assert revision != entry.revision
+        entry.row, entry.row_identity = {"state": "running"}, entry.identity
+        catalog.look(entry, entry.identity)
+        assert number + 2 == catalog.changes.number
+        assert entry.was_running is False
+    finally:
+        catalog.close()

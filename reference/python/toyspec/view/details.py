@@ -79,11 +79,9 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
     start = found.start
     lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
-    found.leave_out("gaps", len(account.gaps) - MOST_ITEMS)
-    found.leave_out("gaps", account.unlisted_gaps)
+    found.leave_out("gaps", max(0, len(account.gaps) - MOST_ITEMS) + account.unlisted_gaps)
     if report is not None:
-        found.leave_out("findings", len(report.findings) - MOST_ITEMS)
-        found.leave_out("findings", sum(report.suppressed.values()))
+        found.leave_out("findings", max(0, len(report.findings) - MOST_ITEMS) + sum(report.suppressed.values()))
     return {
         "id": row["id"],
         "row": row,

@@ -1,0 +1,149 @@
+"""The tables of MLflow: many plain rows at once are what each row alone is, and every value has its time and step."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toyspec.convert import mlflow_import
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, Ledger
+from toyspec.convert.mlflow_import import CLAMPED, LARGEST, TAG, MlflowImport
+
+CAUSES = [DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, CLAMPED, TAG, TIME_JUMPS, TIME_UNUSABLE]
+WALL = 1_790_000_000_000
+"""A time in milliseconds since the Unix epoch."""
+TABLES = """
+CREATE TABLE experiments (experiment_id INTEGER, name TEXT);
+CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time INTEGER, end_time INTEGER, experiment_id INTEGER);
+CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE metrics (key TEXT, value, timestamp, step, is_nan, run_uuid TEXT);
+INSERT INTO experiments VALUES (3, 'group');
+"""
+
+
+def _database(
+    metrics: list[tuple[Any, ...]], *, run: tuple[Any, ...] = ("name", "FINISHED", WALL, WALL + 9500), **texts: Any
+) -> sqlite3.Connection:
+    made = sqlite3.connect(":memory:")
+    made.executescript(TABLES)
+    made.execute("INSERT INTO runs VALUES ('r', ?, ?, ?, ?, 3)", run)
+    made.execute("INSERT INTO runs VALUES ('other', 'x', 'FAILED', 1, 1, 3)")
+    made.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, 'r')", metrics)
+    made.execute("INSERT INTO metrics VALUES ('of another', 1.0, ?, 1, 0, 'other')", (WALL,))
+    for table, pairs in texts.items():
+        made.executemany(f"INSERT INTO {table} VALUES (?, ?, 'r')", list(pairs.items()))
+    return made
+
+
+def _events(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], Ledger]:
+    ledger = Ledger(CAUSES)
+    found: list[dict[str, Any]] = []
+    for event in MlflowImport(database, "r", ledger, lambda _: iter(())).events():
+        found += [json.loads(line) for line in event.splitlines()] if isinstance(event, bytes) else [event]
+    assert ledger.is_settled
+    return found, ledger
+
+
+ROWS = st.tuples(
+    st.sampled_from(["a", "b/c", 'q"']),
+    st.sampled_from([0.5, -3.0, 0.0, LARGEST, -LARGEST, 1e308]) | st.integers(-5, 5),
+    st.integers(0, 3000).map(lambda later: WALL + later) | st.sampled_from([WALL - 5, 0, WALL + 10**12]),
+    st.sampled_from([0, 1, 2, 2**60, -1, None]),
+    st.sampled_from([0, 0, 0, 1]),
+)
+
+
+@given(st.lists(ROWS, max_size=12), st.integers(1, 5))
+def test_many_rows_at_once_are_what_each_row_is(rows: list[tuple[Any, ...]], batch: int) -> None:
+    """Events and the account are the same, however many rows are taken together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow_import, "_BATCH", batch)
+        together, counted = _events(_database(rows))
+        patch.setattr(MlflowImport, "_plain", lambda *_: None)
+        single, counted_singly = _events(_database(rows))
+    assert single == together
+    assert counted_singly.losses == counted.losses
+    assert (counted_singly.items, counted_singly.carried) == (counted.items, counted.carried)
+
+
+@pytest.mark.parametrize("batch", [1, 4096])
+def test_values_have_the_times_and_steps_of_the_table(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the times, in seconds since the whole second of the first; infinities and NaN are null."""
+    monkeypatch.setattr(mlflow_import, "_BATCH", batch)
+    rows: list[tuple[Any, ...]] = [
+        ("late", 2.0, WALL + 2500, 3, 0),
+        ("first", 1.0, WALL + 250, 1, 0),
+        ("nan", 0.0, WALL + 500, 2, 1),
+        ("inf", LARGEST, WALL + 750, 2, 0),
+        ("low", -LARGEST, WALL + 751, 2, 0),
+        ("large", LARGEST / 2, WALL + 752, 2, 0),
+        ("before", 5.0, WALL + 753, -1, 0),
+    ]
+    found, ledger = _events(_database(rows))
+    expected = [
+        (0.25, 1, {"first": 1.0}),
+        (0.5, 2, {"nan": None}),
+        (0.75, 2, {"inf": None}),
+        (0.751, 2, {"low": None}),
+        (0.752, 2, {"large": LARGEST / 2}),
+        (0.753, None, {"before": 5.0}),
+        (2.5, 3, {"late": 2.0}),
+    ]
+    made = [(event["t"], event.get("step"), event["values"]) for event in found if event["kind"] == "scalars"]
+    assert [(pytest.approx(t, abs=1e-6), step, values) for t, step, values in expected] == made
+    assert {"not-finite": 1, "clamped": 2, "step-unusable": 1} == {loss.cause: loss.count for loss in ledger.losses}
+
+
+@pytest.mark.parametrize(
+    ("status", "end", "expected"),
+    [
+        ("FINISHED", WALL + 9500, ("completed", 9.5, True)),
+        ("FAILED", WALL + 9500, ("errored", 9.5, True)),
+        ("KILLED", WALL + 100, ("aborted", 2.0, True)),
+        ("FINISHED", None, ("completed", 2.0, False)),
+        ("FINISHED", 10**18, ("completed", 2.0, False)),
+        ("RUNNING", None, None),
+        ("SCHEDULED", WALL + 9500, None),
+    ],
+)
+def test_end_is_that_of_the_run(status: str, end: int | None, expected: tuple[str, float, bool] | None) -> None:
+    """Never before the last value; a run that has not ended has no end, and one without a time has no clock."""
+    found, _ = _events(_database([("a", 1.0, WALL + 2000, 1, 0)], run=("name", status, WALL, end)))
+    ends = [event for event in found if event["kind"] == "run_end"]
+    assert ([] if expected is None else [expected]) == [
+        (event["reason"], event["t"], "ended_at" in event) for event in ends
+    ]
+
+
+def test_labels_and_settings_are_those_of_the_run() -> None:
+    """Tags of MLflow itself have a place or are dropped, others become tags; settings are texts."""
+    tags = {
+        "mlflow.runName": "shown",
+        "mlflow.note.content": "n",
+        "mlflow.source.git.commit": "abc",
+        "mlflow.user": "u",
+    }
+    found, ledger = _events(_database([], params={"lr": "0.1", "arch": "mlp"}, tags={**tags, "b": "1", "a": ""}))
+    assert {
+        "kind": "run_start", "t": 0.0, "name": "shown", "group": "group", "config": {"lr": "0.1", "arch": "mlp"},
+        "started_at": "2026-09-21T14:13:20Z", "notes": "n", "git": {"sha": "abc"}, "tags": ["a", "b=1"],
+    } == found[0]  # fmt: skip
+    assert {"no-place": 1, "tag": 1} == {loss.cause: loss.count for loss in ledger.losses}
+    assert (8 + 1, 7) == (ledger.items, ledger.carried)
+
+
+@pytest.mark.parametrize(
+    ("start", "first", "began"),
+    [(WALL, WALL + 9000, WALL), (WALL + 9000, WALL, WALL), (None, WALL, WALL), (-5, WALL, WALL)],
+)
+def test_run_begins_at_the_first_time_that_is_known(start: int | None, first: int, began: int) -> None:
+    """The start that the run says, or its first value, whichever is before the other."""
+    found, _ = _events(_database([("a", 1.0, first, 1, 0), ("b", 1.0, 0, 1, 0)], run=("name", "RUNNING", start, None)))
+    assert "2026-09-21T14:13:20Z" == found[0]["started_at"]
+    assert [(first - began) / 1000] == [event["t"] for event in found if event.get("values") == {"a": 1.0}]
