@@ -309,6 +309,25 @@ run.step(2, loss=1.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_what_a_child_of_a_resumed_run_logs_is_counted(tmp_path: Path) -> None:
+    """The run goes on for that, if only to say so; a child is never stopped."""
+    program = """
+import os, toyspec
+for again in range(2):
+    run = toyspec.start_run("runs", run_id="a", exist="resume", git=None)
+    if not (pid := os.fork()):
+        run.log(child=1.0)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    run.close()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert ["run_start", "note", "run_end", "run_resume", "note", "run_end"] == [record.kind for record in found]
+    assert [{"scalars": 1}] * 2 == [record["dropped"] for record in found if record.kind == "note"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_signal_ends_a_forked_process_at_once(tmp_path: Path) -> None:
     """Handlers of a run are not those of its children: a pool could wait forever for one that waits for a lock."""
     program = """

@@ -256,7 +256,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     best = runs.best("val/acc")
     assert best is not None
     assert ("s099", "s099") == (best.facts.run_id, _id(runs.best("best.val/acc")))
-    order = [each.facts.run_id for each in runs.sort("val/acc")]
+    order = [str(each.facts.run_id) for each in runs.sort("val/acc")]
     assert sorted(passed, key=lambda run_id: -passed[run_id]["val/acc"]) == order
     assert 50 == len(runs.filter(**{"optim.name": "sgd"}))
     for name in ("val/ac", "best.val/ac"):
@@ -267,6 +267,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
         row = rows[run_id]
         assert (values["config.lr"], values["final_loss"]) == (row["config.lr"], row["final_loss"])
         assert math.isclose(values["val/acc"], row["last.val/acc"])
+        assert math.isclose(values["best"], row["best.val/acc"])
     pandas = pytest.importorskip("pandas")
     frame = runs.to_pandas().set_index("run_id")
     assert isinstance(frame, pandas.DataFrame)

@@ -38,7 +38,9 @@ class ForkedRecords:
         if self._is_open and self._descriptor is None:
             with contextlib.suppress(OSError):
                 self._descriptor, path = tempfile.mkstemp(prefix="toyspec-")
-                self._closing = weakref.finalize(self, os.close, self._descriptor)
+                closing = self._closing = weakref.finalize(self, os.close, self._descriptor)
+                # The run may end after the finalizers of the program.
+                closing.atexit = False
                 os.unlink(path)
 
     def add(self, kind: str) -> None:
