@@ -95,8 +95,9 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
         done += stream.size
     listed = [found[stream.path] for stream in streams if stream.path in found]
     whole = None if read == "whole" else partial(_whole, choice)
-    for run in listed if whole is not None else ():
-        run.read_rest = partial(whole, run)
+    if whole is not None:
+        for run in listed:
+            run.read_rest = partial(whole, run)
     return Runs(listed, errors=errors, skipped=skipped, whole=whole).sort("run").sort("final_loss")
 
 
