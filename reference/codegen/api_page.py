@@ -86,7 +86,7 @@ def _entry(name: str, value: Any) -> str:
 
 
 def _bases(value: type) -> Iterator[ast.ClassDef]:
-    """Yield the definitions in toyspec that the class *value* is made from, the nearest first, but for other entries."""
+    """Yield what the class *value* is made from in toyspec, the nearest first, without other entries."""
     named = {name for names in SUBJECTS.values() for name in names}
     for base in value.__mro__[1:]:
         if base.__module__.startswith("toyspec.") and base.__name__ not in named:

@@ -134,6 +134,12 @@ class RunSummary:
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
 
+    def __repr__(self) -> str:
+        facts = self.facts
+        known = {"name": facts.name, "state": facts.state, "last_step": facts.last_step, "final_loss": facts.final_loss}
+        shown = "".join(f", {name}={value!r}" for name, value in known.items() if value is not None)
+        return f"{type(self).__name__}({self.directory!r}{shown})"
+
     def _repr_html_(self) -> str:
         from toyspec.runs.run_html import run_html
 
