@@ -310,7 +310,7 @@ run.step(2, loss=1.0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_what_a_child_of_a_resumed_run_logs_is_counted(tmp_path: Path) -> None:
-    """The run goes on for that, if only to say so; a child is never stopped."""
+    """The run goes on for that, if only to count it; a child is never stopped."""
     program = """
 import os, toyspec
 for again in range(2):

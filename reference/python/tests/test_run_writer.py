@@ -391,7 +391,7 @@ def test_an_unknown_choice_is_refused(tmp_path: Path, options: dict[str, Any]) -
 
 
 def test_a_writer_stays_where_it_is(tmp_path: Path) -> None:
-    """A copy of a trainer has the same writer, and another process is told what to do instead."""
+    """A copy of a trainer has the same writer, and pickling it says what to do instead."""
     with RunWriter(tmp_path / "a") as run:
         run.run_start()
         assert copy.deepcopy({"run": run})["run"] is run
