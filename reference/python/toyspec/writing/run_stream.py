@@ -295,7 +295,7 @@ class RunStream:
         if file is None:
             self._pass_over(action, arguments)
             return
-        if self._pid != os.getpid():
+        if self._forked.is_child:
             self._leave_to_parent(file, action, arguments)
             return
         with file.lock:
@@ -369,7 +369,7 @@ class RunStream:
 
     def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Drop or refuse a record after the file was closed."""
-        if self._pid != os.getpid() and action not in {self._end, self._close, self._leave_out}:
+        if self._forked.is_child and action not in {self._end, self._close, self._leave_out}:
             self._forked.add(_kind_of(arguments))
         if self._can_go_on() and action == self._end:
             return
