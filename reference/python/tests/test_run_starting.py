@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +350,34 @@ os.kill(os.getpid(), signal.SIGTERM)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
     for name in "ab":
         assert "signal SIGTERM" == list(read(tmp_path / "runs" / name))[-1]["error"]
+
+
+def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) -> None:
+    """A task that is cancelled and a generator that is closed are no errors of the training."""
+
+    def training() -> Iterator[int]:
+        with start_run(tmp_path, run_id="a", git=None) as run:
+            for step in range(1, 9):
+                run.step(step, loss=1.0)
+                yield step
+
+    async def trained() -> None:
+        with start_run(tmp_path, run_id="b", git=None) as run:
+            run.step(1, loss=1.0)
+            await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        await asyncio.wait_for(trained(), 0.01)
+
+    steps = training()
+    assert [1, 2] == [next(steps), next(steps)]
+    steps.close()
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+    ends = [list(read(tmp_path / run_id))[-1] for run_id in "ab"]
+    assert [("interrupted", "GeneratorExit"), ("interrupted", "CancelledError")] == [
+        (end["reason"], end["error"]) for end in ends
+    ]
 
 
 @pytest.mark.parametrize("block", ["", "with run: "])

@@ -195,8 +195,8 @@ def test_a_slurm_job_on_four_ranks_is_preempted_and_requeued() -> None:
         table = toyspec.history(log, ["loss"])
         assert list(range(1, reached + 6)) == table["step"]
     assert "complete · no findings" in shown("check", "runs")
-    table = shown("ranks", f"runs/{name}")
-    assert all(f"\n{rank} " in table or f" {rank} " in table for rank in range(4))
+    printed = shown("ranks", f"runs/{name}")
+    assert all(f"\n{rank} " in printed or f" {rank} " in printed for rank in range(4))
 
 
 def _lines(rank: int) -> int:
