@@ -353,7 +353,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) -> None:
-    """A task that is cancelled and a generator that is closed are no errors of the training."""
+    """A task that is cancelled and a generator that is closed are not errors of the training."""
 
     def training() -> Iterator[int]:
         with start_run(tmp_path, run_id="a", git=None) as run:
