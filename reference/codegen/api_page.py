@@ -76,10 +76,23 @@ def _entry(name: str, value: Any) -> str:
     definition = _definition(value.__module__, value.__qualname__)
     parts = [f"### {name}\n", f"```py\n{_signature(definition)}\n```\n", f"{_markdown(definition)}\n"]
     if isinstance(definition, ast.ClassDef):
-        members = [*_fields(definition), *_methods(definition)]
+        # A member of a class is documented by the class itself, else by the nearest one that it is made from.
+        members: dict[str, str] = {}
+        for each in (definition, *_bases(value)):
+            members = dict([*_fields(each), *_methods(each)]) | members
         if members:
-            parts.append("| member | meaning |\n|---|---|\n" + "\n".join(members) + "\n")
+            parts.append("| member | meaning |\n|---|---|\n" + "\n".join(members.values()) + "\n")
     return "\n".join(parts)
+
+
+def _bases(value: type) -> Iterator[ast.ClassDef]:
+    """Yield what the class *value* is made from in toyspec, the nearest first, without other entries."""
+    named = {name for names in SUBJECTS.values() for name in names}
+    for base in value.__mro__[1:]:
+        if base.__module__.startswith("toyspec.") and base.__name__ not in named:
+            definition = _definition(base.__module__, base.__qualname__)
+            if isinstance(definition, ast.ClassDef):
+                yield definition
 
 
 @cache
@@ -153,11 +166,11 @@ def _flowing(text: str) -> str:
     return text.replace("``", "`")
 
 
-def _fields(definition: ast.ClassDef) -> Iterator[str]:
+def _fields(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
     body = definition.body
     for node, follower in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not node.target.id.startswith("_"):
-            yield _row(f"{node.target.id}: {ast.unparse(node.annotation)}", _text(follower))
+            yield node.target.id, _row(f"{node.target.id}: {ast.unparse(node.annotation)}", _text(follower))
 
 
 def _text(node: ast.stmt | None) -> str:
@@ -166,18 +179,19 @@ def _text(node: ast.stmt | None) -> str:
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
-def _methods(definition: ast.ClassDef) -> Iterator[str]:
+def _methods(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for node in definition.body:
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
             continue
         summary = (ast.get_docstring(node) or "").partition("\n\n")[0]
         decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
         if decorators & {"property", "cached_property"}:
-            yield _row(f"{node.name}: {ast.unparse(node.returns) if node.returns else ''}", summary)
+            yield node.name, _row(f"{node.name}: {ast.unparse(node.returns) if node.returns else ''}", summary)
         else:
-            names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-            called = ", ".join(name for name in names if name not in {"self", "cls"})
-            yield _row(f"{node.name}({called})", summary)
+            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            names = [argument.arg for argument in given if argument.arg not in {"self", "cls"}]
+            names += [] if node.args.kwarg is None else [f"**{node.args.kwarg.arg}"]
+            yield node.name, _row(f"{node.name}({', '.join(names)})", summary)
 
 
 def _row(name: str, meaning: str) -> str:

@@ -93,6 +93,8 @@ SLOW_TESTS = (
     "test_places_failing.py::test_credentials_are_never_shown",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
     "test_sync_trouble.py::test_two_at_once_never_undo_each_other",
+    "test_stories.py::test_a_ci_engineer_trusts_exit_codes_and_json",
+    "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
     "test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""

@@ -96,7 +96,7 @@ def cell(outcome: Any) -> str:
 
 def metrics_of(runs: Any) -> list[str]:
     """Return the names of the metrics of the only run of *runs*."""
-    (row,) = [each.row() for each in runs] if isinstance(runs, list) else runs.rows()
+    (row,) = [each.row() for each in runs]
     return sorted(name.removeprefix("last.") for name in row if name.startswith("last."))
 
 

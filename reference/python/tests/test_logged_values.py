@@ -211,7 +211,7 @@ def test_a_count_that_is_a_fraction_keeps_its_name_and_value(tmp_path: Path) -> 
     assert {"tokens": 1} == run.left_out
 
 
-def test_what_a_mask_hides_is_no_number(tmp_path: Path) -> None:
+def test_what_a_mask_hides_is_null(tmp_path: Path) -> None:
     """The mean of nothing but masked numbers is not 0."""
     numpy = pytest.importorskip("numpy")
     hidden = numpy.ma.array([1.0, 2.0], mask=[True, True])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +311,25 @@ run.step(2, loss=1.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_what_a_child_of_a_resumed_run_logs_is_counted(tmp_path: Path) -> None:
+    """The run goes on for that, if only to count it; a child is never stopped."""
+    program = """
+import os, toyspec
+for again in range(2):
+    run = toyspec.start_run("runs", run_id="a", exist="resume", git=None)
+    if not (pid := os.fork()):
+        run.log(child=1.0)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    run.close()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert ["run_start", "note", "run_end", "run_resume", "note", "run_end"] == [record.kind for record in found]
+    assert [{"scalars": 1}] * 2 == [record["dropped"] for record in found if record.kind == "note"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_signal_ends_a_forked_process_at_once(tmp_path: Path) -> None:
     """Handlers of a run are not those of its children: a pool could wait forever for one that waits for a lock."""
     program = """
@@ -329,6 +350,34 @@ os.kill(os.getpid(), signal.SIGTERM)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
     for name in "ab":
         assert "signal SIGTERM" == list(read(tmp_path / "runs" / name))[-1]["error"]
+
+
+def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) -> None:
+    """A task that is cancelled and a generator that is closed are not errors of the training."""
+
+    def training() -> Iterator[int]:
+        with start_run(tmp_path, run_id="a", git=None) as run:
+            for step in range(1, 9):
+                run.step(step, loss=1.0)
+                yield step
+
+    async def trained() -> None:
+        with start_run(tmp_path, run_id="b", git=None) as run:
+            run.step(1, loss=1.0)
+            await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        await asyncio.wait_for(trained(), 0.01)
+
+    steps = training()
+    assert [1, 2] == [next(steps), next(steps)]
+    steps.close()
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+    ends = [list(read(tmp_path / run_id))[-1] for run_id in "ab"]
+    assert [("interrupted", "GeneratorExit"), ("interrupted", "CancelledError")] == [
+        (end["reason"], end["error"]) for end in ends
+    ]
 
 
 @pytest.mark.parametrize("block", ["", "with run: "])

@@ -153,7 +153,7 @@ def test_an_interrupt_storm_never_spoils_a_stream(directory: Path) -> None:
 
 
 def test_a_forked_child_logs_nothing(directory: Path) -> None:
-    """In a child the writer is dead: it reports it once, ends nothing, and the parent goes on."""
+    """In a child the writer is dead: it reports it once, ends nothing, and the parent goes on, and counts."""
     program = """if True:
         import os, sys
         from toyspec.writing.run_writer import RunWriter
@@ -169,8 +169,8 @@ def test_a_forked_child_logs_nothing(directory: Path) -> None:
     """
     done = in_subprocess(program, str(directory))
     assert (0, 1) == (done.returncode, done.stderr.count("opened by the parent process")), done.stderr
-    expected = [("run_start", None), ("step", 0.25), ("run_end", None)]
-    assert expected == [(record.kind, record.get("loss")) for record in read(directory)]
+    expected = [("run_start", None), ("step", 0.25), ("note", {"step": 2}), ("run_end", None)]
+    assert expected == [(record.kind, record.get("loss", record.get("dropped"))) for record in read(directory)]
 
 
 def test_a_forked_child_may_open_its_own_run(directory: Path) -> None:

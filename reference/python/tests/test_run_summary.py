@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toyspec import history
+from toyspec import history, start_run
 from toyspec.runs.metric_names import goal_of, loss_among, losses_first
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
@@ -104,3 +104,11 @@ def test_a_time_is_that_of_the_first_value_at_a_step(
     assert [0.5] == history(path, x="time")["time"]
     pandas = pytest.importorskip("numpy", reason="numpy is not installed")
     assert pandas.isnan(history(_log(tmp_path, _START, _scalars(1, a=1.0), _scalars(2, b=2.0))).to_numpy()["a"][1])
+
+
+def test_a_summary_shows_what_it_is_about(tmp_path: Path) -> None:
+    """At a prompt it says which run it is, and how that stands."""
+    with start_run(tmp_path, run_id="a", name="first", git=None) as run:
+        run.step(3, loss=0.5)
+    shown = f"RunSummary({run.directory!r}, name='first', state='complete', last_step=3, final_loss=0.5)"
+    assert shown == repr(summarize_run(run.directory))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -386,3 +388,13 @@ def test_an_unknown_choice_is_refused(tmp_path: Path, options: dict[str, Any]) -
     with pytest.raises(ValueError, match=next(iter(options))):
         RunWriter(tmp_path / "a", **options)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_writer_stays_where_it_is(tmp_path: Path) -> None:
+    """A copy of a trainer has the same writer, and pickling it says what to do instead."""
+    with RunWriter(tmp_path / "a") as run:
+        run.run_start()
+        assert copy.deepcopy({"run": run})["run"] is run
+        assert copy.copy(run) is run
+        with pytest.raises(TypeError, match="cannot be sent to another process; return the values to this one"):
+            pickle.dumps(run)

@@ -195,7 +195,8 @@ def test_a_slurm_job_on_four_ranks_is_preempted_and_requeued() -> None:
         table = toyspec.history(log, ["loss"])
         assert list(range(1, reached + 6)) == table["step"]
     assert "complete · no findings" in shown("check", "runs")
-    assert "4 of 4" in shown("ranks", f"runs/{name}") or "rank" in shown("ranks", f"runs/{name}")
+    printed = shown("ranks", f"runs/{name}")
+    assert all(f"\n{rank} " in printed or f" {rank} " in printed for rank in range(4))
 
 
 def _lines(rank: int) -> int:
@@ -235,20 +236,21 @@ for step in range(1, 4):
     assert "complete · no findings" in shown("check", "runs/nb")
 
 
+def trained(number: int) -> tuple[str, dict[str, Any]]:
+    """Log a run of a sweep; return its id and what it passed."""
+    lr, optimizer = 10.0 ** (-number / 20), ("adamw", "sgd")[number % 2]
+    config = {"lr": lr, "optim": {"name": optimizer, "betas": [0.9, 0.95 if number % 4 else 0.999]}}
+    run_id = f"s{number:03}"
+    with toyspec.start_run("runs", run_id=run_id, group="sweep", config=config, git=None) as writer:
+        writer.define("val/acc", goal="max")
+        for step in range(1, 4):
+            writer.step(step, loss=lr * number / step)
+            writer.log({"val/acc": number / 100 / step}, step=step)
+    return run_id, {"config.lr": lr, "final_loss": lr * number / 3, "val/acc": number / 300, "best": number / 100}
+
+
 def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> None:
     """What each run passed is what the list, the frame, the catalog and the comparison show of it."""
-
-    def trained(number: int) -> tuple[str, dict[str, Any]]:
-        lr, optimizer = 10.0 ** (-number / 20), ("adamw", "sgd")[number % 2]
-        config = {"lr": lr, "optim": {"name": optimizer, "betas": [0.9, 0.95 if number % 4 else 0.999]}}
-        run_id = f"s{number:03}"
-        with toyspec.start_run("runs", run_id=run_id, group="sweep", config=config, git=None) as writer:
-            writer.define("val/acc", goal="max")
-            for step in range(1, 4):
-                writer.step(step, loss=lr * number / step)
-                writer.log({"val/acc": number / 100 / step}, step=step)
-        return run_id, {"config.lr": lr, "final_loss": lr * number / 3, "val/acc": number / 300, "best": number / 100}
-
     with ThreadPoolExecutor(8) as pool:
         passed = dict(pool.map(trained, range(100)))
     runs = toyspec.list_runs("runs")
@@ -256,7 +258,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     best = runs.best("val/acc")
     assert best is not None
     assert ("s099", "s099") == (best.facts.run_id, _id(runs.best("best.val/acc")))
-    order = [each.facts.run_id for each in runs.sort("val/acc")]
+    order = [str(each.facts.run_id) for each in runs.sort("val/acc")]
     assert sorted(passed, key=lambda run_id: -passed[run_id]["val/acc"]) == order
     assert 50 == len(runs.filter(**{"optim.name": "sgd"}))
     for name in ("val/ac", "best.val/ac"):
@@ -267,13 +269,14 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
         row = rows[run_id]
         assert (values["config.lr"], values["final_loss"]) == (row["config.lr"], row["final_loss"])
         assert math.isclose(values["val/acc"], row["last.val/acc"])
+        assert math.isclose(values["best"], row["best.val/acc"])
     pandas = pytest.importorskip("pandas")
     frame = runs.to_pandas().set_index("run_id")
     assert isinstance(frame, pandas.DataFrame)
     assert {run_id: values["final_loss"] for run_id, values in passed.items()} == frame["final_loss"].to_dict()
     toyspec.build_catalog("runs", out="catalog", values=True)
     cataloged = toyspec.Catalog("catalog").runs()
-    assert order == [each.facts.run_id for each in runs.filter(lambda _: True).sort("val/acc")]
+    assert order == [each.facts.run_id for each in toyspec.list_runs("runs").sort("val/acc")]
     assert {each.facts.run_id: each.facts.final_loss for each in cataloged} == {
         run_id: values["final_loss"] for run_id, values in passed.items()
     }
@@ -289,7 +292,7 @@ def _id(found: Any) -> Any:
 
 
 def test_a_ci_engineer_trusts_exit_codes_and_json() -> None:
-    """A good, an unfinished and a damaged run, one with a loss, and one that fails under guard: each is told apart."""
+    """A good, an unfinished and a damaged run, one with a loss, and one that fails: each has its exit code."""
     program = """
         with toyspec.start_run("runs", run_id=sys.argv[1], git=None) as run:
             for step in range(1, 6):

@@ -26,6 +26,7 @@ const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds)
 
 const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
+  fixed("path", TITLES.path, 190, (run) => plain(run.id)),
   fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
   fixed("state", TITLES.state, 112, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
@@ -43,6 +44,11 @@ const FIXED: readonly Column[] = [
   fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
   fixed("findings", "Findings", 128, findingsText),
 ];
+
+/** Returns whether a run has a name beside the one of its path. */
+export function isNamed(run: Run): boolean {
+  return run.name !== run.id && run.name !== run.id.slice(run.id.lastIndexOf("/") + 1);
+}
 
 /** Returns the counts of findings in words. */
 export function findingsText({ findings }: Run): string {
@@ -102,7 +108,7 @@ export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
   const some = runs.slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
+  const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
   const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }

@@ -95,15 +95,23 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
         done += stream.size
     listed = [found[stream.path] for stream in streams if stream.path in found]
     whole = None if read == "whole" else partial(_whole, choice)
+    if whole is not None:
+        for run in listed:
+            run.read_rest = partial(whole, run)
     return Runs(listed, errors=errors, skipped=skipped, whole=whole).sort("run").sort("final_loss")
 
 
 def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
     """Return the summary of the whole stream of *run*; that of its ends if it cannot be read any more."""
-    try:
-        return summarize_run(run.path, dialect=choice)
-    except StreamError:
+    if hasattr(run, "report"):
         return run
+    try:
+        found = summarize_run(run.path, dialect=choice)
+    except StreamError:
+        run.read_rest = None
+        return run
+    found.choice, found.may_be_annotated = run.choice, run.may_be_annotated
+    return found
 
 
 class Runs(Sequence[RunSummary]):
@@ -253,7 +261,7 @@ class Runs(Sequence[RunSummary]):
         return ", ".join([title, *more])
 
     def _shown(self) -> list[tuple[str, ...]]:
-        rows = (run.row() for run in self._runs[:_SHOWN_RUNS])
+        rows = (run.facts.all() for run in self._runs[:_SHOWN_RUNS])
         return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
 
 

@@ -88,6 +88,8 @@ class RunSummary:
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
+    read_rest: Callable[[], RunSummary] | None = None
+    """Where only the ends of the stream were read: returns the summary of all of it."""
     find_resumptions: Callable[[], Iterable[Record]] | None = None
     """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
@@ -131,6 +133,12 @@ class RunSummary:
         self.extent: Extent
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        known = {"name": facts.name, "state": facts.state, "last_step": facts.last_step, "final_loss": facts.final_loss}
+        shown = "".join(f", {name}={value!r}" for name, value in known.items() if value is not None)
+        return f"{type(self).__name__}({self.directory!r}{shown})"
 
     def _repr_html_(self) -> str:
         from toyspec.runs.run_html import run_html
@@ -208,13 +216,20 @@ class RunSummary:
 
     def best(self, name: str) -> tuple[int, float] | None:
         """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
+        if self.read_rest is not None:
+            return self._whole.best(name)
         curve, smaller = self.series.get(name), self.smaller_is_better(name)
         if curve is None or smaller is None:
             return None
         return curve.lowest if smaller else curve.highest
 
     def row(self) -> dict[str, Any]:
-        """Return the facts as one flat row: what every run has, model, config, and the last value of each series."""
+        """Return the facts as one flat row: what every run has, model, config, and last and best value of each series.
+
+        All of the stream is read for that, once.
+        """
+        if self.read_rest is not None:
+            return self._whole.row()
         found = self.facts.all()
         for part in ("model", "config"):
             if isinstance(self.settled_start.get(part), dict):
@@ -222,6 +237,10 @@ class RunSummary:
         found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
         best = {name: self.best(name) for name in self.series}
         return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
+
+    @cached_property
+    def _whole(self) -> RunSummary:
+        return self if self.read_rest is None else self.read_rest()
 
     def cell(self, column: str) -> Any:
         """Return the value of *column* in the row, None if it has none. What every run has costs no row."""

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 import msgspec
 
@@ -82,6 +82,8 @@ Durability = Literal["process", "fsync"]
 
 _Sync = Literal["as-opened", "now"]
 _monotonic = time.monotonic
+OF_THE_PARENT: Final = "it was opened by the parent process; open one file in each process"
+"""Why a forked child cannot write to a file."""
 _open_files: dict[int, weakref.ref[AppendFile]] = {}
 _fork_hook_is_set = False
 
@@ -456,7 +458,7 @@ class AppendFile:
         self._is_writing = False
         self._deferred.clear()
         if self.closed_because is None:
-            self.closed_because = "it was opened by the parent process; open one file in each process"
+            self.closed_because = OF_THE_PARENT
             self._let_go()
 
     def _let_go(self) -> None:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 class ForkedRecords:
     """The records of one stream that children of its process were asked to write."""
 
-    __slots__ = ("__weakref__", "_closing", "_descriptor", "_is_open", "_taken")
+    __slots__ = ("__weakref__", "_closing", "_descriptor", "_is_open", "_taken", "is_child")
 
     def __init__(self) -> None:
+        self.is_child = False
+        """True in a process that was forked off the one that has the stream; asking the system would take longer."""
         self._descriptor: int | None = None
         self._closing: Callable[[], Any] | None = None
         self._is_open = True
@@ -38,7 +40,9 @@ class ForkedRecords:
         if self._is_open and self._descriptor is None:
             with contextlib.suppress(OSError):
                 self._descriptor, path = tempfile.mkstemp(prefix="toyspec-")
-                self._closing = weakref.finalize(self, os.close, self._descriptor)
+                closing = self._closing = weakref.finalize(self, os.close, self._descriptor)
+                # The run may end after the finalizers of the program.
+                closing.atexit = False
                 os.unlink(path)
 
     def add(self, kind: str) -> None:
@@ -75,7 +79,12 @@ def _watch() -> None:
     global _is_watching  # noqa: PLW0603 - the hook is set once for a process
     if not _is_watching and hasattr(os, "register_at_fork") and hasattr(os, "pread"):
         _is_watching = True
-        os.register_at_fork(before=_prepare_all)
+        os.register_at_fork(before=_prepare_all, after_in_child=_begin_children)
+
+
+def _begin_children() -> None:
+    for each in list(_watched):
+        each.is_child = True
 
 
 def _prepare_all() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamRefusedError
+from toyspec.errors import StreamClosedError, StreamRefusedError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.format.line_validation import holds_long_number
@@ -23,7 +23,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import cause_of, named, say
 from toyspec.writing import opening
-from toyspec.writing.append_file import AppendFile, Options
+from toyspec.writing.append_file import OF_THE_PARENT, AppendFile, Options
 from toyspec.writing.appending import clear_from, open_to_append, remaining_lines
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
@@ -291,14 +291,15 @@ class RunStream:
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
-        file = self._file
-        if file is None and self._can_go_on():
-            file = None if action == self._end and self._state == "ended" else self._reopened()
+        file = self._file if self._file is not None else self._reopened_for(action)
         if file is None:
             self._pass_over(action, arguments)
             return
+        if self._forked.is_child:
+            self._leave_to_parent(file, action, arguments)
+            return
         with file.lock:
-            if self._is_busy and not file.is_foreign:
+            if self._is_busy:
                 self._deferred.append((action, arguments))
                 return
             self._is_busy = True
@@ -320,6 +321,21 @@ class RunStream:
                 self._perform(action, *arguments)
         while self._afterwards and not self._is_busy:
             self._afterwards.pop(0)()
+
+    def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Write nothing in a forked child, which reports it; the run counts it."""
+        error = StreamClosedError(self.path, f"cannot write: {OF_THE_PARENT}")
+        kind = _kind_of(arguments)
+        if action not in {self._end, self._leave_out}:
+            self._forked.add(kind)
+        self._dropped.tell_caller(cause_of(error), kind=kind)
+        if not self._survives(error, file):
+            raise error
+
+    def _reopened_for(self, action: Callable[..., None]) -> AppendFile | None:
+        if not self._can_go_on() or (action == self._end and self._state == "ended"):
+            return None
+        return self._reopened()
 
     def _can_go_on(self) -> bool:
         """Return whether a run that was ended or closed may be opened again for one more record."""
@@ -353,7 +369,7 @@ class RunStream:
 
     def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Drop or refuse a record after the file was closed."""
-        if self._pid != os.getpid() and action not in {self._end, self._close, self._leave_out}:
+        if self._forked.is_child and action not in {self._end, self._close, self._leave_out}:
             self._forked.add(_kind_of(arguments))
         if self._can_go_on() and action == self._end:
             return
@@ -809,8 +825,6 @@ class RunStream:
 
     def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
         """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
-        if file.is_foreign:
-            self._forked.add(record.kind)
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
             self._dropped.tell_caller(cause_of(error), kind=record.kind)

@@ -16,7 +16,7 @@ import contextlib
 import os
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from msgspec import UNSET
 
@@ -433,6 +433,20 @@ class RunWriter(EventMethods):
         self._finish_evidence()
         self._stream.close()
         self._leave_companions()
+
+    def __reduce__(self) -> NoReturn:
+        """Raise TypeError: a run has one writer."""
+        raise TypeError(
+            "the writer of a run cannot be sent to another process; return the values to this one and log them here, "
+            "or call start_run there, with ranks='all' if the processes train together"
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the same writer: a copy of what has it, such as a trainer, writes the same run."""
+        return self
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,7 @@ import { button, fill, html, svg } from "../../../typescript/page/elements.js";
 import { colouringOf } from "../charts/colouring.js";
 import { placer, type Range, valueAt } from "../charts/plot.js";
 import { ticks } from "../charts/ticks.js";
-import { columnOf } from "../columns.js";
+import { columnOf, isNamed } from "../columns.js";
 import type { Run } from "../protocol.js";
 import { dataTable } from "../run/lists.js";
 import { fitted } from "../fitted.js";
@@ -125,8 +125,9 @@ export class Relations {
     this.lines.hidden = axes.length <= 2;
     this.drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
-    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...shown.map(({ id }) => cell(run, id))]);
-    fill(this.table, dataTable(["run", ...shown.map(({ title }) => title)], rows));
+    const path = this.runs.some(isNamed) ? [(run: Run) => plain(run.id, 80)] : [];
+    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...path.map((text) => text(run)), ...shown.map(({ id }) => cell(run, id))]);
+    fill(this.table, dataTable(["run", ...path.map(() => "path"), ...shown.map(({ title }) => title)], rows));
   }
 
   /** Returns the runs that are within every range that was marked on an axis. */

@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { columnOf, isNamed, usualColumns } from "../src/columns.js";
+import type { Run } from "../src/protocol.js";
+
+const run = (id: string, name: string): Run =>
+  ({ id, run_id: id, name, group: null, tags: [], root: null, notes: null, state: "complete", profile: "toy/v1", starred: false, started_at: null, seconds: null, last_step: null, progress: null, remaining: null, findings: null, bytes: 0, config: {}, metrics: {} }) as unknown as Run;
+
+test("a run with a name is shown with its path beside it", () => {
+  const unnamed = [run("a", "a"), run("sweep/b", "b")];
+  assert.deepEqual(unnamed.map(isNamed), [false, false]);
+  assert.ok(!usualColumns(unnamed).includes("path"));
+  const named = [...unnamed, run("sweep/c", "first try")];
+  assert.deepEqual(usualColumns(named).slice(0, 2), ["name", "path"]);
+  assert.equal(columnOf("path")!.text(named[2]!), "sweep/c");
+});
