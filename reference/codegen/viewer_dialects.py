@@ -14,7 +14,7 @@ _READ = (
     "non_finite",
 )
 _OTHER_FORMS = ("objects", "lists", "boxes")
-_OTHER_MEMBERS = {"columns", "separator", "carry", "index", "place"}
+_OTHER_MEMBERS = {"columns"}
 
 
 def viewer_dialects() -> str:
@@ -37,7 +37,7 @@ def viewer_dialects() -> str:
 def _is_read(dialect: dict[str, Any]) -> bool:
     """Return whether the viewer's reader of folders has what the dialect needs."""
     form = dialect["form"]
-    is_simple = form["type"] not in _OTHER_FORMS and not _OTHER_MEMBERS & set(form) and form.get("delimiter") != " "
+    is_simple = form["type"] not in _OTHER_FORMS and not _OTHER_MEMBERS & set(form)
     return is_simple and not any("(?P<json>" in each for each in form.get("patterns", []))
 
 

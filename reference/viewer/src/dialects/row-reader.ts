@@ -49,7 +49,10 @@ export class RowReader {
 
   /** True where a part of the file can be read without what is before it, but for a header. */
   get canBegin(): boolean {
-    return this.cutter === null && this.readAs.dialect.restart === undefined;
+    const { form, restart } = this.readAs.dialect;
+    // What is in one line may depend on the lines before.
+    const isAlone = !form.carry && !form.place && form.index === undefined;
+    return this.cutter === null && restart === undefined && isAlone;
   }
 
   /** Returns the objects that a chunk of a document completes. */
