@@ -8,7 +8,7 @@ import { type Dialect, expressionOf, namePattern, type ReadAs } from "./dialect.
 import { DocumentCutter } from "./documents.js";
 import { CsvForm, formOf } from "./forms.js";
 import { flattened, notFinite, numberIn, timeOf } from "./mapping.js";
-import { DIALECTS } from "./tables.js";
+import { DIALECTS, NOT_READ } from "./tables.js";
 
 /** Number of bytes by which a file is recognized. */
 export const HEAD_BYTES = 1 << 16;
@@ -40,8 +40,7 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
   // A manifest beside the file counts less than a dialect of one program.
   const known = DIALECTS.filter(({ rank }) => profile === null || rank === "program");
   const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(a.long === undefined) - Number(b.long === undefined) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
-  // A terminal's colours are between the words.
-  const text = Array.from(head, (byte) => String.fromCharCode(byte)).join("").replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, "");
+  const text = plainText(head);
   for (const dialect of ordered) {
     const mark = dialect.recognize.text;
     if (mark !== undefined && !expressionOf(mark).test(text)) continue;
@@ -49,6 +48,17 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
     if (fits(dialect, rows)) return readAs(dialect, rows);
   }
   return null;
+}
+
+/** Returns what the log is that begins with *head*, if it is of a program whose logs are not read here; null for all else. */
+export function notReadOf(head: Uint8Array): string | null {
+  const text = plainText(head);
+  return NOT_READ.find((each) => expressionOf(each.text).test(text))?.title ?? null;
+}
+
+/** Returns bytes as letters, without a terminal's colours, which are between the words. */
+function plainText(head: Uint8Array): string {
+  return Array.from(head, (byte) => String.fromCharCode(byte)).join("").replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, "");
 }
 
 function isNamed({ files = [] }: Dialect, name: string): boolean {

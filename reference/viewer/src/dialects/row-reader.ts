@@ -106,6 +106,11 @@ function wordIn(words: { readonly [word: string]: string }, word: Json | undefin
 
 /** Returns how a file of another program is read; null for one of toyspec's own profiles, and for all others. */
 export async function readAsOf(blob: Blob, environment: Environment): Promise<ReadAs | null> {
+  return recognize(await headOf(blob), environment);
+}
+
+/** Returns the bytes by which a file is recognized, unpacked. */
+export async function headOf(blob: Blob): Promise<Uint8Array> {
   const head = new Uint8Array(HEAD_BYTES);
   let length = 0;
   for await (const chunk of chunks(blob, () => {})) {
@@ -113,5 +118,5 @@ export async function readAsOf(blob: Blob, environment: Environment): Promise<Re
     length = Math.min(HEAD_BYTES, length + chunk.length);
     if (length === HEAD_BYTES) break;
   }
-  return recognize(head.subarray(0, length), environment);
+  return head.subarray(0, length);
 }

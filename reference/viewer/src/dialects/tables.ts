@@ -4,8 +4,10 @@ import type { Dialect } from "./dialect.js";
 
 /** Usual names of the logs of other programs, `*` for any characters. */
 export const USUAL_NAMES: readonly string[] = [
+ "metrics_epoch_*.json",
  "progress.csv",
  "catboost_training.json",
+ "scalars.json",
  "*_metrics.jsonl",
  "metrics.csv",
  "log.csv",
@@ -16,6 +18,11 @@ export const USUAL_NAMES: readonly string[] = [
  "scores.csv",
  "metrics.json",
  "log.txt",
+ "all_results.json",
+ "train_results.json",
+ "eval_results.json",
+ "test_results.json",
+ "predict_results.json",
  "trainer_state.json",
  "log-train-*",
  "history.json",
@@ -24,6 +31,8 @@ export const USUAL_NAMES: readonly string[] = [
  "trainer_log.jsonl",
  "main.log",
  "metrics_step_*_to_step_*.txt",
+ "training_history.json",
+ "losses.json",
  "metrics.jsonl",
  "log.jsonl",
  "logs.jsonl",
@@ -34,7 +43,6 @@ export const USUAL_NAMES: readonly string[] = [
  "training_log.jsonl",
  "result_*.txt",
  "*.mllog",
- "scalars.json",
  "training.jsonl",
  "validation.jsonl",
  "validation_*.jsonl",
@@ -3924,5 +3932,41 @@ export const DIALECTS: readonly Dialect[] = [
    "bare",
    "text"
   ]
+ }
+];
+
+/** Logs of programs that are not read here, each with the text by which it is known. */
+export const NOT_READ: readonly { title: string; text: string }[] = [
+ {
+  "title": "AllenNLP metrics",
+  "text": "\\A\\s*\\{[^{}]*\"training_(?:duration|start_epoch|loss)\"\\s*:"
+ },
+ {
+  "title": "ClearML scalars",
+  "text": "(?s)\\A\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*(?:\"name\"\\s*:\\s*\"[^\"]*\"\\s*,\\s*)?\"[xy]\"\\s*:\\s*\\["
+ },
+ {
+  "title": "fairseq JSON log",
+  "text": "\\{\"epoch\": [^\\r\\n]*\"(?:train_|valid_)?num_updates\": \"\\d+\""
+ },
+ {
+  "title": "Hugging Face results",
+  "text": "\\A\\s*\\{[^{}\\[\\]]*\"(?:train|eval|test|predict)_(?:runtime|samples_per_second)\"\\s*:"
+ },
+ {
+  "title": "JSON between other console output",
+  "text": "(?m)^[^\\[{\\x00-\\x1f][^{\\r\\n\\x00]{0,200}\\{(?=\"(?!kind\"|type\"))[^\\r\\n]*\"(?:global_step|step|iteration|iter|update|epoch)\"\\s*:"
+ },
+ {
+  "title": "JSON lists of metrics",
+  "text": "(?s)\\A\\s*\\{.*?\"[^\"]*(?:loss|acc|mae|mse|auc|reward|return|error|score|lr|learning_rate|ppl|perplexity|f1|iou|dice)[^\"]*\"\\s*:\\s*\\[\\s*(?:-?\\d|NaN|-?Infinity)"
+ },
+ {
+  "title": "MLPerf v0.5 log",
+  "text": ":::MLPv0\\.\\d\\.\\d+ \\S+ \\d+\\.\\d+ \\("
+ },
+ {
+  "title": "Stable-Baselines3 and Baselines console output",
+  "text": "(?m)^-{10,}\\r?\\n\\| [ \\w/]+\\|[^|\\n]*\\|\\r?\\n(?:\\|[^|\\n]+\\|[^|\\n]*\\|\\r?\\n)*\\| (?:   |misc/)?(?:total_timesteps|total[ _]steps|num[ _]timesteps|nupdates|steps?|total/steps|episodes)\\s"
  }
 ];
