@@ -231,8 +231,9 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
 )
 def test_numbers_without_a_name_come_with_what_names_them(text: str, advice: str, tmp_path: Path) -> None:
     """What is not read as a log comes with the option, or the command, that reads it."""
-    (tmp_path / "loss.txt").write_text(text)
-    assert advice in toyspec("check", str(tmp_path / "loss.txt")).stdout.decode()
+    file = tmp_path / ("wandb-summary.json" if text.startswith("{") else "loss.txt")
+    file.write_text(text)
+    assert advice in toyspec("check", str(file)).stdout.decode()
 
 
 def test_a_column_without_a_name_is_read_by_the_advice(tmp_path: Path) -> None:
