@@ -69,7 +69,8 @@ def curves(
         assert isinstance(row, Row)
         for metric, value in row.values.items():
             found.setdefault(metric, []).append((row.step, value))
-    return reading.report.dialect and reading.report.dialect.name, found
+    use = reading.report.dialect
+    return None if use is None else use.name, found
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def curves(
 def test_console_output_in_the_words_of_its_author(
     text: str, dialect: str | None, expected: dict[str, list[tuple[object, object]]], tmp_path: Path
 ) -> None:
-    """Each value is at its step, under the words that the program prints before it; what is no log is not read."""
+    """Each value is at its step, under the words that the program prints before it; other text is not read."""
     found, values = curves(tmp_path, text)
     # A NaN is not equal to itself.
     assert (dialect, repr(expected)) == (found, repr({name: values[name] for name in (expected or values)}))
@@ -230,8 +231,9 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
 )
 def test_numbers_without_a_name_come_with_what_names_them(text: str, advice: str, tmp_path: Path) -> None:
     """What is not read as a log comes with the option, or the command, that reads it."""
-    (tmp_path / "loss.txt").write_text(text)
-    assert advice in toyspec("check", str(tmp_path / "loss.txt")).stdout.decode()
+    file = tmp_path / ("wandb-summary.json" if text.startswith("{") else "loss.txt")
+    file.write_text(text)
+    assert advice in toyspec("check", str(file)).stdout.decode()
 
 
 def test_a_column_without_a_name_is_read_by_the_advice(tmp_path: Path) -> None:

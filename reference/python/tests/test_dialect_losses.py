@@ -121,7 +121,7 @@ def test_text_in_a_json_record_may_be_anything() -> None:
 def test_console_value_is_whole_or_text(tmp_path: Path) -> None:
     """A number is not cut out of a longer word, and two values of one name are two."""
     path = tmp_path / "train.log"
-    path.write_text("step 1: loss: 1.5, lr=0.1\nstep 2: loss: 1.02nan, lr=0.1\nstep 3: loss 1.25, val loss 1.5\n")
+    path.write_text("step 1: loss: 1.5, lr=0.1\nstep 2: loss: 1.02nan, lr=0.1\nstep 3: loss 1.25, loss 1.5\n")
     (loss,) = imported(path).losses
     assert ("no-place", "1.02nan") == (loss.cause, loss.examples[0].value)
     stream = (path.parent / "runs" / "train" / "events.jsonl").read_text(encoding="utf-8")

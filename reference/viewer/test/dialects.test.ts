@@ -185,6 +185,18 @@ test("files that grow at the same time are one run, in the order of times; data 
   assert.deepEqual([row.dialect, row.last_step, row.metrics["val_loss"]!.count, row.metrics["loss"]!.count], ["nemo-automodel", 5, 2, 6]);
 });
 
+test("a log that is not read here is listed with what shows it", async () => {
+  const history = '{"loss": [0.5, 0.25], "acc": [0.5, 0.75]}';
+  const files = [["history.json", history], ["results.json", '{"a": 1}'], ["log.json", '{"a": 1}'], ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `a/${name}`, blob: new Blob([text!]) }));
+  const catalog = new Catalog(1, "a", streamsIn({ files: [], folders: [{ name: "a", files }] }, HINTS), () => undefined);
+  await catalog.work();
+  const seen = (await catalog.runs()).runs.map(({ name, state, ended, message }) => [name, state, ended, message]);
+  assert.deepEqual(seen.sort(), [
+    ["history.json", "complete", "unknown", "JSON lists of metrics: an opened folder does not show it; `toyspec view` does"],
+    ["metrics.csv", "complete", "unknown", null],
+  ]);
+});
+
 test("a run of munin has what the file beside its log says", async () => {
   const folder = join(ROOT, "reference/python/tests/samples/munin/experiments/toyspec/runs");
   const [run] = readdirSync(folder);

@@ -346,7 +346,7 @@ class PatternForm:
             found |= members
         # Two streams may be written to one file: a header of another width may be between.
         columns = self._columns.get(len(cells), [])
-        found |= {name: _cell(cell) for name, cell in zip(columns, cells, strict=False)}
+        found |= {name: _cell(cell.removesuffix("G")) for name, cell in zip(columns, cells, strict=False)}
         found = _with_pairs(found, pairs, separator=self._separator)
         found = _with_pairs(found, eval_pairs, prefix="eval/", separator=self._separator)
         if self._index:

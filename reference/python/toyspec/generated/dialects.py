@@ -2077,7 +2077,7 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'non_finite': ['text'],
   'steps': 'any',
   'loses': 'Values are rounded as printed; results.csv has them in full. Of a line that a progress bar '
-           'overwrites, the last state is read; the memory of the GPU is text.'},
+           'overwrites, the last state is read; GPU_mem is in GB.'},
  {'name': 'ultralytics',
   'title': 'Ultralytics results.csv',
   'source': {'program': 'ultralytics', 'version': '8.3', 'where': 'BaseTrainer.save_metrics'},

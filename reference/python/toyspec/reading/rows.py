@@ -235,9 +235,9 @@ class RowFeed(CutFeed):
     def _observe_end(self, row: Row) -> None:
         """Take in how far *row* is on the way to the last step that was planned."""
         self._has_end = self._has_end or row.end is not None
-        for key in self.read_as.dialect.planned:
-            found = number_in(member_at(row.value, key))
-            self._planned = self._planned if found is None else found
+        numbers = [number_in(member_at(row.value, key)) for key in self.read_as.dialect.planned]
+        planned = next((found for found in reversed(numbers) if found is not None), None)
+        self._planned = self._planned if planned is None else planned
         # A step that is made of the epoch is not what was planned, and a headline is before what it announces.
         of_epochs = row.step is None or (self.read_as.dialect.form.place is not None and row.epoch is not None)
         place = (row.epoch if of_epochs else row.step) if row.values else None
@@ -245,7 +245,7 @@ class RowFeed(CutFeed):
             self._interval = place - self._step
         if place is not None and self.read_as.dialect.planned:
             self._first = place if self._first is None else self._first
-            self._step = place if self._step is None else max(self._step, place)
+            self._step = place if self._step is None or planned is not None else max(self._step, place)
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""

@@ -7,12 +7,21 @@ export interface TimeKey {
   unit: TimeUnit;
 }
 
+/** How a step is made of an epoch and a place in it. */
+export interface EpochStep {
+  key: string;
+  outer: string;
+  size: string;
+  inner: string;
+  first: number;
+}
+
 export interface Dialect {
   name: string;
   rank: "program" | "shape" | "guess";
   files?: readonly string[];
   parts?: "successive" | "together";
-  form: { type: "lines" | "prefixed" | "document" | "csv" | "pattern"; prefix?: string; rows?: string; delimiter?: string; patterns?: readonly string[] };
+  form: { type: "lines" | "prefixed" | "document" | "csv" | "pattern"; prefix?: string; rows?: string; delimiter?: string; patterns?: readonly string[]; separator?: string; carry?: readonly string[]; index?: string; place?: EpochStep };
   recognize: { keys?: readonly string[]; any?: readonly string[]; absent?: readonly string[]; text?: string; equals?: { readonly [key: string]: string | number } };
   step: readonly string[];
   time?: readonly TimeKey[];
@@ -54,6 +63,7 @@ export function namePattern(pattern: string): RegExp {
 
 /** Returns a regular expression of a dialect, which is written as Python has them. */
 export function expressionOf(pattern: string): RegExp {
-  const text = pattern.replace(/^\(\?m\)/, "");
-  return new RegExp(text.replaceAll("(?P<", "(?<"), text === pattern ? "" : "m");
+  const [start, flags] = /^\(\?([ims]+)\)/.exec(pattern) ?? ["", ""];
+  // Without the flag m, a circumflex is the start of the text alone.
+  return new RegExp(pattern.slice(start.length).replaceAll("(?P<", "(?<").replace(/^\\A/, "^"), flags);
 }

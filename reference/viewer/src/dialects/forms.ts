@@ -23,7 +23,19 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /(?<![\w./()%@-])([a-z_][\w./()%@-]*)['"]?(?:\s?[=:]\s{0,8}|\s{1,3})['"]?(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[a-z_][\w./()%@-]*)['"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['"]?(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+/** A number as NumPy writes it: np.float64(0.5). */
+const WRAPPED = /^[A-Za-z_][\w.]*\((.*)\)$/;
+const SIGN = /[=:]|\bis\b/;
+/** What is before the last word of a name. */
+const WORDS_BEFORE = /(?:[|;,>\]})]|\s-)\s*((?:\p{L}[\p{L}\p{N}_/-]{0,30} ){1,3})$/u;
+const PHASE_BEFORE = /(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$/i;
+const FIRST_NUMBER = /^\s*['"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))/i;
+/** In what is before the last mark of a part that has several pairs. */
+const NAMES_END = /[:=,\d]/;
+const SLASHED_DATE = /^(\d{4})\/(\d\d)\/(\d\d)(?=[ T])/;
+/** Of a line that was overwritten more often, the last states are looked at. */
+const MOST_STATES = 100;
 const MULTIPLES: Readonly<Record<string, string>> = { k: "e3", K: "e3", M: "e6" };
 const DECIMAL_COMMA = /^[-+]?\d+,\d+(?:[eE][-+]?\d+)?$/;
 /** Fortran writes an exponent of double precision with D, always with a sign. */
@@ -55,9 +67,10 @@ const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Returns the form of a dialect; *isForCheck* where keys that occur twice have to be known. */
-export function formOf({ form, non_finite, values = {} }: Dialect, isForCheck = false): RowForm {
-  if (form.type === "csv") return new CsvForm(form.delimiter ?? ",");
-  if (form.type === "pattern") return new PatternForm(form.patterns ?? []);
+export function formOf(dialect: Dialect, isForCheck = false): RowForm {
+  const { form, non_finite, values = {} } = dialect;
+  if (form.type === "csv") return new CsvForm(form.delimiter ?? ",", form.index);
+  if (form.type === "pattern") return new PatternForm(dialect);
   return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false, isForCheck, values.texts ?? false, values.lists ?? false);
 }
 
@@ -169,7 +182,9 @@ export class CsvForm implements RowForm {
   /** Names of the columns; null before the first line. */
   header: readonly string[] | null = null;
 
-  constructor(private readonly delimiter: string) {}
+  private rows = 0;
+
+  constructor(private readonly delimiter: string, private readonly index?: string) {}
 
   read(data: Uint8Array, isFirst: boolean): Found {
     const hasMark = isFirst && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf;
@@ -188,7 +203,9 @@ export class CsvForm implements RowForm {
     // 1,234 may be less than two in a table with 0,5: it stays a text.
     if (this.delimiter !== ";") this.hasDecimalCommas ||= cells.some((cell) => DECIMAL_COMMA.test(cell) && !GROUPED.test(cell));
     const valueOf = this.delimiter === ";" ? cellWithComma : this.hasDecimalCommas ? cellWithoutComma : cellOf;
-    return { value: Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, valueOf(cell)]]))) };
+    const value = Object.fromEntries(cells.flatMap((cell, at) => (ABSENT.has(cell) ? [] : [[header[at]!, valueOf(cell)]]))) as Members;
+    if (this.index !== undefined) value[this.index] ??= this.rows++;
+    return { value };
   }
 
   /** Takes the header from some cells; returns whether they are a row under a header that came before. */
@@ -213,6 +230,7 @@ export class CsvForm implements RowForm {
     try {
       const text = exact.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
       if (text.trim() === "") return [];
+      if (this.delimiter === " ") return text.trim().split(/\s+/);
       const cells = text.includes('"') ? quotedCells(text, this.delimiter) : text.split(this.delimiter);
       return cells.map((cell) => cell.trim());
     } catch {
@@ -249,29 +267,114 @@ function quotedCells(text: string, delimiter: string): string[] {
 /** Text that matches one of some patterns; other lines are passed over. */
 class PatternForm implements RowForm {
   private readonly patterns: readonly RegExp[];
+  private readonly carried: Map<string, Json>;
+  /** Names of columns by their number: two streams may be written to one file, with a header of another width between. */
+  private readonly columns = new Map<number, readonly string[]>();
+  private firstOuter: number;
+  private lastOuter = -1;
+  private furthest = -1;
+  private before = 0;
+  private interval = 1;
+  private rows = 0;
 
-  constructor(patterns: readonly string[]) {
+  constructor(private readonly dialect: Dialect) {
+    const { patterns = [], carry = [], place } = dialect.form;
     this.patterns = patterns.map(expressionOf);
+    this.carried = new Map(carry.map((name) => [name, null]));
+    this.firstOuter = place?.first ?? 0;
   }
 
   read(data: Uint8Array): Found {
-    if (data.length > MOST_TEXT) return null;
-    const text = lenient.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
-    // A progress bar overwrites its line: what a terminal shows in the end is read.
-    for (const [state, pattern] of text.split("\r").reverse().flatMap((state) => this.patterns.map((pattern) => [state, pattern] as const))) {
-      const found = pattern.exec(state);
-      if (!found) continue;
-      const { pairs = "", eval_pairs: evaluation = "", ...groups } = found.groups ?? {};
-      const cells = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : [[name, cellOf(part)] as const]));
-      return { value: withPairs(withPairs(Object.fromEntries(cells), pairs), evaluation, "eval/") };
+    const groups = this.groupsOf(data);
+    const value = groups && this.recordOf(groups);
+    return value && { value };
+  }
+
+  /** Returns the named parts of the first pattern that matches. A progress bar overwrites its line: what a terminal shows in the end is read. */
+  private groupsOf(data: Uint8Array): { [name: string]: string | undefined } | null {
+    const states = lenient.decode(data).replace(/\r+$/, "").split("\r");
+    for (const state of states.slice(-MOST_STATES - 1).reverse()) {
+      if (state.length > MOST_TEXT) continue;
+      const text = state.replaceAll(ESCAPES, "");
+      for (const pattern of this.patterns) {
+        const found = pattern.exec(text);
+        if (found) return found.groups ?? {};
+      }
     }
     return null;
   }
+
+  private recordOf({ pairs = "", eval_pairs: evaluation = "", columns, cells = "", ...groups }: { [name: string]: string | undefined }): Members | null {
+    const { separator, index } = this.dialect.form;
+    if (columns !== undefined) {
+      const names = columns.trim().split(/\s+/);
+      this.columns.set(names.length, differentNames(names));
+      return null;
+    }
+    const parts = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : (this.listed(name, part) ?? [[name, cellOf(part.replace(SLASHED_DATE, "$1-$2-$3"))] as const])));
+    const value: Members = Object.fromEntries(parts);
+    this.putStep(value);
+    if (!this.carry(value)) return null;
+    const texts = cells === "" ? [] : cells.trim().split(/\s+/);
+    for (const [at, name] of (this.columns.get(texts.length) ?? []).entries()) value[name] = cellOf(texts[at]!.replace(/G$/, ""));
+    const found = withPairs(withPairs(value, pairs, "", separator), evaluation, "eval/", separator);
+    if (index !== undefined) {
+      found[index] ??= this.rows;
+      this.rows++;
+    }
+    return found;
+  }
+
+  /** Returns the numbers of a list by a name and their place in it; null where it is not one. */
+  private listed(name: string, part: string): (readonly [string, number])[] | null {
+    if (!this.dialect.values?.lists || !part.startsWith("[") || !part.endsWith("]")) return null;
+    const items = part.slice(1, -1).split(",").slice(0, MOST_LISTED).map((item) => figureOf(WRAPPED.exec(item.trim())?.[1] ?? item.trim(), ""));
+    return items.every((item) => typeof item === "number") ? items.map((item, at) => [`${name}/${at}`, item] as const) : null;
+  }
+
+  /** Puts what holds from the lines before into a record; returns whether it is one, and not of the settings. */
+  private carry(value: Members): boolean {
+    const follows = this.dialect.rank !== "program" && this.carried.size > 0;
+    if (follows && [...this.carried].every(([name, last]) => !Object.hasOwn(value, name) && last === null)) return false;
+    for (const [name, last] of this.carried) {
+      if (Object.hasOwn(value, name)) this.carried.set(name, value[name]!);
+      else if (last !== null) value[name] = last;
+    }
+    return true;
+  }
+
+  private putStep(value: Members): void {
+    const { place } = this.dialect.form;
+    if (!place) return;
+    const [outer, size, inner] = [value[place.outer], value[place.size], value[place.inner]];
+    if (!isInteger(outer) || !isInteger(inner)) return;
+    if (size === undefined) value[place.key] = this.countedOn(outer, inner);
+    if (!isInteger(size)) return;
+    // Who counts epochs from 0 begins with it.
+    if (outer >= 0) this.firstOuter = Math.min(this.firstOuter, outer);
+    value[place.key] = (outer - this.firstOuter) * size + inner;
+  }
+
+  /** Returns the step of a place in an epoch whose length is not known: a count that starts again goes on after the last place of the epoch before. */
+  private countedOn(outer: number, inner: number): number {
+    if (outer !== this.lastOuter) {
+      if (inner <= this.furthest) this.before += this.furthest + (inner ? 0 : this.interval);
+      this.furthest = -1;
+    } else if (inner > this.furthest && this.furthest >= 0) this.interval = inner - this.furthest;
+    this.lastOuter = outer;
+    this.furthest = Math.max(inner, this.furthest);
+    return this.before + inner;
+  }
+}
+
+function isInteger(value: Json | undefined): value is number {
+  return typeof value === "number" && Number.isInteger(value);
 }
 
 /** Returns some members and the numbers in a text by a prefix and the names before them, each under a name of its own. */
-function withPairs(members: Members, text: string, prefix = ""): Members {
-  const pairs = pairsIn(text).map(([, name, figure, glued]) => [prefix + name!, figureOf(figure!, glued!)] as const);
+function withPairs(members: Members, text: string, prefix = "", separator?: string): Members {
+  const found = text === "" ? [] : separator === undefined ? pairsIn(text) : separated(text, separator);
+  const pairs = found.map(([name, figure, glued]) => [prefix + name, figureOf(figure, glued)] as const);
   // A pattern may name a part of the pairs, such as the epoch.
   const others = pairs.filter(([name, figure]) => members[name] !== figure);
   const known = Object.keys(members);
@@ -279,14 +382,47 @@ function withPairs(members: Members, text: string, prefix = ""): Members {
   return { ...members, ...Object.fromEntries(others.map(([, figure], at) => [names[at]!, figure])) };
 }
 
+/** A name, its number, and what is glued to it. */
+type Pair = readonly [string, string, string];
+
 /** Returns names and numbers in a text; those in `total[loss=1.5, lr=0.1]` are `total/loss` and `total/lr`. */
-function pairsIn(text: string): readonly (readonly (string | undefined)[])[] {
+function pairsIn(text: string): Pair[] {
   const groups = [...text.matchAll(IN_BRACKETS)];
   const ends = [0, ...groups.map(({ index, 0: { length } }) => index + length)];
   return [...groups, null].flatMap((group, at) => [
-    ...text.slice(ends[at], group?.index).matchAll(PAIR),
-    ...(group ? [...group[2]!.matchAll(PAIR)].map(([all, name, ...rest]) => [all, `${group[1]!}/${name!}`, ...rest]) : []),
+    ...namedPairs(text.slice(ends[at], group?.index)),
+    ...(group ? namedPairs(group[2]!).map(([name, figure, glued]): Pair => [`${group[1]!}/${name}`, figure, glued]) : []),
   ]);
+}
+
+/** Returns names and numbers in a text. A name has the words before it, back to a mark between pairs; without one, those that name a phase. */
+function namedPairs(text: string): Pair[] {
+  const found: Pair[] = [];
+  let at = 0;
+  for (const { index, 0: all, 1: name, 2: figure, 3: glued } of text.matchAll(PAIR)) {
+    // A line of nothing but pairs begins with a name.
+    const before = (at === 0 && /^\p{L}/u.test(text) ? "|" : "") + text.slice(at, index);
+    const hasSign = SIGN.test(all.slice(name!.length, all.length - figure!.length - glued!.length));
+    const words = (hasSign ? WORDS_BEFORE.exec(before) : null) ?? PHASE_BEFORE.exec(before);
+    found.push([(words?.[1] ?? "") + name!, figure!, glued!]);
+    at = index + all.length;
+  }
+  return found;
+}
+
+/** Returns name and number of each part of a text between separators that has both. */
+function separated(text: string, separator: string): Pair[] {
+  return text.split(separator).flatMap((part) => {
+    const several = [...part.matchAll(PAIR)].map(([, name, figure, glued]): Pair => [name!, figure!, glued!]);
+    const mark = Math.max(part.lastIndexOf(":"), part.lastIndexOf("="));
+    // A name of words may have one of a number that is none: "number of nan iterations: 0".
+    const isOne = mark >= 0 && !NAMES_END.test(part.slice(0, mark)) && FIRST_NUMBER.test(part.slice(mark + 1));
+    if (several.length > 1 && !isOne) return several;
+    const place = mark >= 0 ? mark : part.trimEnd().lastIndexOf(" ");
+    const name = part.slice(0, Math.max(place, 0)).replaceAll(/^[ \t,;]+|[ \t,;]+$/g, "");
+    const number = FIRST_NUMBER.exec(part.slice(place + 1));
+    return place > 0 && name !== "" && number ? [[name, number[1]!, ""] as const] : [];
+  });
 }
 
 /** Returns the number in a figure; the text where something follows that is not a part of one. */

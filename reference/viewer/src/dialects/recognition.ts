@@ -8,7 +8,7 @@ import { type Dialect, expressionOf, namePattern, type ReadAs } from "./dialect.
 import { DocumentCutter } from "./documents.js";
 import { CsvForm, formOf } from "./forms.js";
 import { flattened, notFinite, numberIn, timeOf } from "./mapping.js";
-import { DIALECTS } from "./tables.js";
+import { DIALECTS, NOT_READ } from "./tables.js";
 
 /** Number of bytes by which a file is recognized. */
 export const HEAD_BYTES = 1 << 16;
@@ -22,7 +22,7 @@ const KIND_KEYS = ["event", "type", "kind", "subset", "dataset", "set", "tag", "
 const PHASE_WORDS: ReadonlySet<string> = new Set(["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]);
 /** The column of an index whose name is empty, and what the names of metrics have. */
 const INDEX = "Unnamed: 0";
-const MEASURED = /loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou/i;
+const MEASURED = /loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer/i;
 const [LF, BRACE] = [0x0a, 0x7b];
 const BARE_WORDS = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 
@@ -40,7 +40,7 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
   // A manifest beside the file counts less than a dialect of one program.
   const known = DIALECTS.filter(({ rank }) => profile === null || rank === "program");
   const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(a.long === undefined) - Number(b.long === undefined) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
-  const text = Array.from(head, (byte) => String.fromCharCode(byte)).join("");
+  const text = plainText(head);
   for (const dialect of ordered) {
     const mark = dialect.recognize.text;
     if (mark !== undefined && !expressionOf(mark).test(text)) continue;
@@ -48,6 +48,17 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
     if (fits(dialect, rows)) return readAs(dialect, rows);
   }
   return null;
+}
+
+/** Returns what the log is that begins with *head*, if it is of a program whose logs are not read here; null for all else. */
+export function notReadOf(head: Uint8Array): string | null {
+  const text = plainText(head);
+  return NOT_READ.find((each) => expressionOf(each.text).test(text))?.title ?? null;
+}
+
+/** Returns bytes as letters, without a terminal's colours, which are between the words. */
+function plainText(head: Uint8Array): string {
+  return Array.from(head, (byte) => String.fromCharCode(byte)).join("").replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, "");
 }
 
 function isNamed({ files = [] }: Dialect, name: string): boolean {
@@ -131,12 +142,19 @@ function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   const key = firstKey(dialect.step, rows, false);
   // A table of data has an index too.
   if (key === null || (key === INDEX && !keysOf(rows, () => true).some((each) => MEASURED.test(each)))) return false;
+  if (key === dialect.form.index && dialect.form.type === "csv" && !rows.every((row) => isAllMeasured(row, key))) return false;
   if (dialect.long !== undefined) {
     const long = pivoted(dialect, rows);
     if (long === null || !isLong(long, rows, key)) return false;
   }
   const stepped = rows.filter((row) => numberIn(row.get(key)) !== null);
   return 2 * stepped.length >= rows.length && stepped.some((row) => [...row].some(([name, value]) => name !== key && isMeasure(value)));
+}
+
+/** Returns whether all that a row has are metrics, by their names; a table of results has settings too. */
+function isAllMeasured(row: Row, index: string): boolean {
+  const others = [...row].filter(([key]) => key !== index);
+  return others.length > 0 && others.every(([key, value]) => MEASURED.test(key) && isMeasure(value));
 }
 
 function hasMarks({ rank, recognize: { keys = [], any = [], equals = {} } }: Dialect, row: Row): boolean {
@@ -159,7 +177,7 @@ function firstRows(head: Uint8Array, dialect: Dialect): Row[] {
     if (rows.length === MOST_ROWS) break;
   }
   // A header alone: its names say what the file will be.
-  if (form instanceof CsvForm && rows.length === 0 && form.header !== null && all.length === 1) rows.push(new Map(form.header.map((name) => [name, 0])));
+  if (form instanceof CsvForm && rows.length === 0 && form.header !== null && all.length === 1 && dialect.form.delimiter !== " ") rows.push(new Map(form.header.map((name) => [name, 0])));
   return rows;
 }
 

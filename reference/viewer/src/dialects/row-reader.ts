@@ -49,7 +49,10 @@ export class RowReader {
 
   /** True where a part of the file can be read without what is before it, but for a header. */
   get canBegin(): boolean {
-    return this.cutter === null && this.readAs.dialect.restart === undefined;
+    const { form, restart } = this.readAs.dialect;
+    // What is in one line may depend on the lines before.
+    const isAlone = !form.carry && !form.place && form.index === undefined;
+    return this.cutter === null && restart === undefined && isAlone;
   }
 
   /** Returns the objects that a chunk of a document completes. */
@@ -103,6 +106,11 @@ function wordIn(words: { readonly [word: string]: string }, word: Json | undefin
 
 /** Returns how a file of another program is read; null for one of toyspec's own profiles, and for all others. */
 export async function readAsOf(blob: Blob, environment: Environment): Promise<ReadAs | null> {
+  return recognize(await headOf(blob), environment);
+}
+
+/** Returns the bytes by which a file is recognized, unpacked. */
+export async function headOf(blob: Blob): Promise<Uint8Array> {
   const head = new Uint8Array(HEAD_BYTES);
   let length = 0;
   for await (const chunk of chunks(blob, () => {})) {
@@ -110,5 +118,5 @@ export async function readAsOf(blob: Blob, environment: Environment): Promise<Re
     length = Math.min(HEAD_BYTES, length + chunk.length);
     if (length === HEAD_BYTES) break;
   }
-  return recognize(head.subarray(0, length), environment);
+  return head.subarray(0, length);
 }

@@ -4,8 +4,10 @@ import type { Dialect } from "./dialect.js";
 
 /** Usual names of the logs of other programs, `*` for any characters. */
 export const USUAL_NAMES: readonly string[] = [
+ "metrics_epoch_*.json",
  "progress.csv",
  "catboost_training.json",
+ "scalars.json",
  "*_metrics.jsonl",
  "metrics.csv",
  "log.csv",
@@ -16,12 +18,21 @@ export const USUAL_NAMES: readonly string[] = [
  "scores.csv",
  "metrics.json",
  "log.txt",
+ "all_results.json",
+ "train_results.json",
+ "eval_results.json",
+ "test_results.json",
+ "predict_results.json",
  "trainer_state.json",
+ "log-train-*",
  "history.json",
  "log.json",
  "training.log",
  "trainer_log.jsonl",
+ "main.log",
  "metrics_step_*_to_step_*.txt",
+ "training_history.json",
+ "losses.json",
  "metrics.jsonl",
  "log.jsonl",
  "logs.jsonl",
@@ -32,14 +43,16 @@ export const USUAL_NAMES: readonly string[] = [
  "training_log.jsonl",
  "result_*.txt",
  "*.mllog",
- "scalars.json",
  "training.jsonl",
  "validation.jsonl",
  "validation_*.jsonl",
+ "training_log*.txt",
  "*trials*.csv",
  "*journal*.log",
  "optuna*.log",
  "result.json",
+ "monitor.csv",
+ "*.monitor.csv",
  "progress.json",
  "progress.txt",
  "metric-*.jsonl",
@@ -260,6 +273,192 @@ export const DIALECTS: readonly Dialect[] = [
    }
   ],
   "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "blank-table",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": " "
+  },
+  "recognize": {
+   "any": [
+    "step",
+    "global_step",
+    "_step",
+    "iteration",
+    "iter",
+    "it",
+    "itr",
+    "update",
+    "num_updates",
+    "n_updates",
+    "training_step",
+    "train_step",
+    "optimizer_step",
+    "training_iteration",
+    "total_steps",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "timesteps_total",
+    "num_timesteps",
+    "env_steps",
+    "num_env_steps",
+    "total_env_steps",
+    "total_env_interacts",
+    "steps",
+    "n_iter",
+    "generation",
+    "gen",
+    "round",
+    "epoch",
+    "epochs",
+    "episode",
+    "episodes",
+    "ep",
+    "batch"
+   ],
+   "text": "\\A[^ \\t\\r\\n,]* [^\\t\\r\\n,]*\\r?\\n"
+  },
+  "step": [
+   "step",
+   "global_step",
+   "_step",
+   "iteration",
+   "iter",
+   "it",
+   "itr",
+   "update",
+   "num_updates",
+   "n_updates",
+   "training_step",
+   "train_step",
+   "optimizer_step",
+   "training_iteration",
+   "total_steps",
+   "total_timesteps",
+   "timesteps",
+   "timestep",
+   "timesteps_total",
+   "num_timesteps",
+   "env_steps",
+   "num_env_steps",
+   "total_env_steps",
+   "total_env_interacts",
+   "steps",
+   "n_iter",
+   "generation",
+   "gen",
+   "round",
+   "epoch",
+   "epochs",
+   "episode",
+   "episodes",
+   "ep",
+   "batch"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "_timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   },
+   {
+    "key": "walltime",
+    "unit": "any"
+   },
+   {
+    "key": "ts",
+    "unit": "any"
+   },
+   {
+    "key": "time",
+    "unit": "unix"
+   },
+   {
+    "key": "datetime",
+    "unit": "date-time"
+   },
+   {
+    "key": "date",
+    "unit": "date-time"
+   },
+   {
+    "key": "created_at",
+    "unit": "any"
+   },
+   {
+    "key": "elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_s",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_seconds",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "elapsed_time",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "time_elapsed",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "_runtime",
+    "unit": "run-seconds"
+   },
+   {
+    "key": "relative_time",
+    "unit": "run-seconds"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase",
+   "split",
+   "mode",
+   "stage"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "boosting-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "separator": "\t",
+   "patterns": [
+    "^(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[(?P<step>\\d{1,9})\\]\\s+(?P<pairs>\\S.*:\\s?[-+\\dn].*)$",
+    "^(?P<step>\\d{1,9}):\\t(?P<pairs>learn: .*)$"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[\\d{1,9}\\]\\s+[\\w' -]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: )"
+  },
+  "step": [
+   "step"
+  ],
+  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -620,6 +819,98 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "episode-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*(?P<episode>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*)"
+   ],
+   "separator": "|"
+  },
+  "recognize": {
+   "text": "(?im)\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ ]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)"
+  },
+  "step": [
+   "episode"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "epoch-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,9})\\s*/\\s*(?P<size>\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)",
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,9})(?!\\d|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)",
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)",
+    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
+   ],
+   "place": {
+    "key": "step",
+    "outer": "epoch",
+    "size": "size",
+    "inner": "inner",
+    "first": 1
+   },
+   "carry": [
+    "epoch",
+    "step"
+   ]
+  },
+  "recognize": {
+   "text": "(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])"
+  },
+  "step": [
+   "step",
+   "epoch"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase"
+  ],
+  "values": {
+   "except": [
+    "inner",
+    "size",
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "fairseq-console",
   "rank": "program",
   "form": {
@@ -702,6 +993,43 @@ export const DIALECTS: readonly Dialect[] = [
   ],
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "icefall",
+  "rank": "program",
+  "files": [
+   "log-train-*"
+  ],
+  "form": {
+   "type": "pattern",
+   "index": "record",
+   "patterns": [
+    "^(?P<time>\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d+) .*?Epoch (?P<epoch>\\d+), batch (?P<batch>\\d+), (?P<pairs>.*)",
+    "^(?P<time>\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d+) .*?Epoch (?P<epoch>\\d+), (?P<phase>validation): (?P<pairs>.*)"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)Epoch \\d+, batch \\d+, (?:global_batch_idx: \\d+, )?(?:\\w+_)?loss\\["
+  },
+  "step": [
+   "record"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase"
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -836,6 +1164,42 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "keras-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^Epoch (?P<epoch>\\d{1,9})/(?P<planned>\\d{1,9})\\s*$",
+    "^\\s*(?P<inner>\\d{1,12})/(?P<size>\\d{1,12}) .*?\\d(?:ms|s|us|m?s/step|s/epoch|us/step) - (?P<pairs>\\S.*)$"
+   ],
+   "carry": [
+    "epoch",
+    "planned"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^Epoch \\d{1,9}/\\d{1,9}\\s*\\n[^\\n]{0,4000}?\\d{1,12}/\\d{1,12} [^\\n]{1,200}?s(?:/step|/epoch)? - \\w{1,60}: [-\\dn]"
+  },
+  "step": [
+   "epoch"
+  ],
+  "epoch": [],
+  "values": {
+   "except": [
+    "inner",
+    "size",
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "keras-csv",
   "rank": "program",
   "files": [
@@ -859,6 +1223,45 @@ export const DIALECTS: readonly Dialect[] = [
    "epoch"
   ],
   "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "key-value-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)",
+    "^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)",
+    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
+   ],
+   "carry": [
+    "step"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
   "non_finite": [
    "text"
   ]
@@ -929,6 +1332,43 @@ export const DIALECTS: readonly Dialect[] = [
   ],
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "llmc",
+  "rank": "program",
+  "files": [
+   "main.log"
+  ],
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^step\\s+(?P<step>\\d+)/(?P<planned>\\d+) \\| (?P<pairs>(?:train )?loss.*?)(?:\\| \\(?(?P<ms>[\\d.]+) ms(?:.*?(?P<mfu>[-\\d.]+)% [a-z0-9]+ MFU)?(?:.*?(?P<tok_per_s>[\\d.]+) tok/s)?.*)?$",
+    "^val loss (?P<val_loss>\\S+)",
+    "^s:(?P<step>\\d+) (?P<pairs>(?:tel|trl|eval|hel):.*)"
+   ],
+   "carry": [
+    "step",
+    "planned"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^(?:step\\s+\\d+/\\d+ \\| (?:train )?loss |s:\\d+ (?:tel|trl):)"
+  },
+  "step": [
+   "step"
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -1683,6 +2123,42 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "megatron",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "separator": "|",
+   "patterns": [
+    "^(?:\\S+:)?\\s*(?:samples/sec: (?P<samples_per_sec>[\\d.]+) \\|)?\\s*(?:\\[(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?)\\])?\\s*iteration\\s+(?P<step>\\d+)/\\s*(?P<planned>\\d+) \\| (?P<pairs>.*)",
+    "validation loss at iteration (?P<step>\\d+)(?: on \\w+ set)? \\| (?P<eval_pairs>.*)"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)\\biteration\\s+\\d+/\\s*\\d+ \\| (?:consumed samples|elapsed time per iteration|consumed_samples)"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "metrics-jsonl",
   "rank": "guess",
   "files": [
@@ -1896,6 +2372,61 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "any",
   "non_finite": [
    "bare"
+  ]
+ },
+ {
+  "name": "mmengine-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Iter(?:\\((?P<phase>\\w+)\\))?\\s+\\[\\s*(?P<step>\\d+)/\\s*(?P<planned>\\d+)\\]\\s+(?P<pairs>.*)",
+    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Epoch\\((?P<phase>val|test)\\)\\s+\\[\\s*(?P<epoch>\\d+)\\]\\[\\s*\\d+/\\s*\\d+\\]\\s+(?P<pairs>.*)",
+    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Epoch(?:\\((?P<phase>\\w+)\\))?\\s+\\[\\s*(?P<epoch>\\d+)\\]\\[\\s*(?P<inner>\\d+)/\\s*(?P<size>\\d+)\\]\\s+(?P<pairs>.*)"
+   ],
+   "place": {
+    "key": "step",
+    "outer": "epoch",
+    "size": "size",
+    "inner": "inner",
+    "first": 1
+   },
+   "carry": [
+    "step"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^\\d{4}[-/]\\d\\d[-/]\\d\\d \\d\\d:\\d\\d:\\d\\d[,\\d]* - \\w+ - INFO - (?:Epoch|Iter)(?:\\(\\w+\\))?\\s+\\[\\s*\\d+"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "at",
+    "unit": "date-time"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "phase": [
+   "phase"
+  ],
+  "values": {
+   "except": [
+    "planned",
+    "inner",
+    "size",
+    "eta"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
   ]
  },
  {
@@ -2118,6 +2649,85 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "nnunet",
+  "rank": "program",
+  "files": [
+   "training_log*.txt"
+  ],
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^(?:(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+)?[Ee]poch:?\\s+(?P<epoch>\\d+)\\s*$",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+train[ _]loss\\s*:?\\s+(?P<train_loss>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+val(?:idation)?[ _]loss\\s*:?\\s+(?P<val_loss>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+(?:[Cc]urrent learning rate|lr):?\\s+(?P<lr>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+(?:Epoch time:|[Tt]his epoch took)\\s+(?P<epoch_time>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf)) s",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+Pseudo dice (?P<pseudo_dice>\\[.*?\\])\\s*$",
+    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+Average global foreground Dice: (?P<dice>\\[.*?\\])\\s*$"
+   ],
+   "carry": [
+    "epoch"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[.\\d]*:?\\s+(?:train[ _]loss|validation loss)\\s*:?\\s+-?\\d"
+  },
+  "step": [
+   "epoch"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "values": {
+   "lists": true
+  },
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "olmo-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "separator": "|",
+   "patterns": [
+    "\\[(?:train )?step=(?P<step>\\d+)/(?P<planned>[\\d,]+)(?:,epoch=(?P<epoch>\\d+))?[^\\]]*\\]\\s*$",
+    "^\\s{2,}(?P<pairs>[A-Za-z][\\w/ .()-]*=[-+]?[\\d.,]+(?:[eE][-+]?\\d+)?|[A-Za-z][\\w/ .()-]*=[-+]?(?:nan|inf))\\s*$"
+   ],
+   "carry": [
+    "step",
+    "planned",
+    "epoch"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)\\[step=\\d+/[\\d,]+[^\\]]*\\]\\s*?$"
+  },
+  "step": [
+   "step"
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "olmo",
   "rank": "program",
   "files": [
@@ -2239,6 +2849,74 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "piped-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?\\s*\\|(?P<pairs>.*\\d.*)"
+   ],
+   "separator": "|"
+  },
+  "recognize": {
+   "text": "(?im)(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.]"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "pytorch-imagenet",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "Epoch: \\[(?P<epoch>\\d{1,9})\\]\\[\\s*(?P<inner>\\d{1,9})/(?P<size>\\d{1,9})\\](?P<pairs>.*)",
+    "^\\s?\\*\\s+(?P<eval_pairs>Acc@.*)"
+   ],
+   "place": {
+    "key": "step",
+    "outer": "epoch",
+    "size": "size",
+    "inner": "inner",
+    "first": 0
+   },
+   "carry": [
+    "step",
+    "epoch"
+   ]
+  },
+  "recognize": {
+   "text": "Epoch: \\[\\d{1,9}\\]\\[\\s*\\d{1,9}/\\d{1,9}\\]\\s+Time\\s+[\\d.]+ \\("
+  },
+  "step": [
+   "step"
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "except": [
+    "inner",
+    "size"
+   ]
+  },
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "ray-csv",
   "rank": "program",
   "files": [
@@ -2316,6 +2994,64 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "rows-csv",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": ",",
+   "index": "row"
+  },
+  "recognize": {
+   "text": "(?i)\\A(?:\\xef\\xbb\\xbf)?(?:#[^\\r\\n]*\\r?\\n)*[^\\r\\n{\\[<]{0,400}?(?:loss|acc|error|reward|return|score|perplexity|ppl|mse|mae|f1|auc|iou|dice|wer|cer)[^\\r\\n]{0,400}\\r?\\n\\s*[\\\"']?[-+]?[.\\d]"
+  },
+  "step": [
+   "row"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "rows-tsv",
+  "rank": "guess",
+  "form": {
+   "type": "csv",
+   "delimiter": "\t",
+   "index": "row"
+  },
+  "recognize": {
+   "text": "(?i)\\A(?:\\xef\\xbb\\xbf)?(?:#[^\\r\\n]*\\r?\\n)*[^\\r\\n{\\[<]{0,400}?(?:loss|acc|error|reward|return|score|perplexity|ppl|mse|mae|f1|auc|iou|dice|wer|cer)[^\\r\\n]{0,400}\\r?\\n\\s*[\\\"']?[-+]?[.\\d]"
+  },
+  "step": [
+   "row"
+  ],
+  "time": [
+   {
+    "key": "timestamp",
+    "unit": "any"
+   },
+   {
+    "key": "wall_time",
+    "unit": "any"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "sb3-csv",
   "rank": "program",
   "files": [
@@ -2336,6 +3072,40 @@ export const DIALECTS: readonly Dialect[] = [
   "time": [
    {
     "key": "time/time_elapsed",
+    "unit": "run-seconds"
+   }
+  ],
+  "steps": "increase",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "sb3-monitor",
+  "rank": "program",
+  "files": [
+   "monitor.csv",
+   "*.monitor.csv"
+  ],
+  "form": {
+   "type": "csv",
+   "delimiter": ",",
+   "index": "episode"
+  },
+  "recognize": {
+   "keys": [
+    "r",
+    "l",
+    "t"
+   ],
+   "text": "^#\\{\"t_start\":"
+  },
+  "step": [
+   "episode"
+  ],
+  "time": [
+   {
+    "key": "t",
     "unit": "run-seconds"
    }
   ],
@@ -2541,6 +3311,50 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "sentence-console",
+  "rank": "shape",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?P<name>(?:[A-Za-z][\\w-]{0,30} ){0,3}(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae))\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?epoch\\s*#?(?P<epoch>\\d{1,9})\\s*(?:,|and)\\s*(?:step|batch|iter(?:ation)?)\\s*#?(?P<inner>\\d{1,9})\\s*(?:\\s(?:is|was):?|[:=])\\s*(?P<value>[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf))",
+    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?P<name>(?:[A-Za-z][\\w-]{0,30} ){0,3}(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae))\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?(?:step|batch|iter(?:ation)?|update|epoch|episode|round|generation)\\s*#?(?P<step>\\d{1,9})(?:\\s*/\\s*(?P<planned>\\d{1,9}))?\\s*(?:\\s(?:is|was):?|[:=])\\s*(?P<value>[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf))"
+   ],
+   "place": {
+    "key": "step",
+    "outer": "epoch",
+    "size": "size",
+    "inner": "inner",
+    "first": 1
+   }
+  },
+  "recognize": {
+   "text": "(?i)\\b(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae)\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?(?:step|batch|iter(?:ation)?|update|epoch|episode|round|generation)\\s*#?\\d{1,9}(?:\\s*/\\s*\\d{1,9}|\\s*(?:,|and)\\s*(?:step|batch|iter(?:ation)?)\\s*#?\\d{1,9})?\\s*(?:\\s(?:is|was):?|[:=])\\s*[-+0-9n.]"
+  },
+  "step": [
+   "step"
+  ],
+  "time": [
+   {
+    "key": "time",
+    "unit": "date-time"
+   }
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "name": "name",
+   "value": "value"
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "spinningup",
   "rank": "program",
   "files": [
@@ -2679,6 +3493,42 @@ export const DIALECTS: readonly Dialect[] = [
     "unit": "unix-seconds"
    }
   ],
+  "steps": "any",
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
+  "name": "timm-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "Train: (?P<epoch>\\d+) \\[\\s*(?P<inner>\\d+)/(?P<size>\\d+)\\s+\\(\\s*\\d+%\\)\\]\\s+(?P<pairs>.*)"
+   ],
+   "place": {
+    "key": "step",
+    "outer": "epoch",
+    "size": "size",
+    "inner": "inner",
+    "first": 0
+   }
+  },
+  "recognize": {
+   "text": "(?m)Train: \\d+ \\[\\s*\\d+/\\d+\\s+\\(\\s*\\d+%\\)\\]\\s+Loss: "
+  },
+  "step": [
+   "step"
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "except": [
+    "inner",
+    "size"
+   ]
+  },
   "steps": "any",
   "non_finite": [
    "text"
@@ -2903,6 +3753,44 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
+  "name": "ultralytics-console",
+  "rank": "program",
+  "form": {
+   "type": "pattern",
+   "patterns": [
+    "^\\s*Epoch\\s+(?P<columns>[Gg][Pp][Uu]_mem\\s+\\S.*?)\\s*$",
+    "^\\s*(?P<epoch>\\d{1,9})/(?P<planned>\\d{1,9})\\s+(?P<cells>[\\d.]+[GM]?(?:\\s+[-+\\w.]+)+)\\s*(?::.*)?$",
+    "^\\s*Class\\s+(?P<columns>Images\\s+[^%]*?)\\)?:?(?:\\s+\\d{1,3}%.*)?$",
+    "^\\s*all\\s+(?P<cells>\\d+(?:\\s+[-+\\w.]+)+)\\s*$"
+   ],
+   "carry": [
+    "epoch",
+    "planned"
+   ]
+  },
+  "recognize": {
+   "text": "(?m)^\\s*Epoch\\s+[Gg][Pp][Uu]_mem\\s"
+  },
+  "step": [
+   "epoch"
+  ],
+  "epoch": [
+   "epoch"
+  ],
+  "values": {
+   "except": [
+    "planned"
+   ]
+  },
+  "steps": "any",
+  "planned": [
+   "planned"
+  ],
+  "non_finite": [
+   "text"
+  ]
+ },
+ {
   "name": "ultralytics",
   "rank": "program",
   "files": [
@@ -3044,5 +3932,41 @@ export const DIALECTS: readonly Dialect[] = [
    "bare",
    "text"
   ]
+ }
+];
+
+/** Logs of programs that are not read here, each with the text by which it is known. */
+export const NOT_READ: readonly { title: string; text: string }[] = [
+ {
+  "title": "AllenNLP metrics",
+  "text": "\\A\\s*\\{[^{}]*\"training_(?:duration|start_epoch|loss)\"\\s*:"
+ },
+ {
+  "title": "ClearML scalars",
+  "text": "(?s)\\A\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*(?:\"name\"\\s*:\\s*\"[^\"]*\"\\s*,\\s*)?\"[xy]\"\\s*:\\s*\\["
+ },
+ {
+  "title": "fairseq JSON log",
+  "text": "\\{\"epoch\": [^\\r\\n]*\"(?:train_|valid_)?num_updates\": \"\\d+\""
+ },
+ {
+  "title": "Hugging Face results",
+  "text": "\\A\\s*\\{[^{}\\[\\]]*\"(?:train|eval|test|predict)_(?:runtime|samples_per_second)\"\\s*:"
+ },
+ {
+  "title": "JSON between other console output",
+  "text": "(?m)^[^\\[{\\x00-\\x1f][^{\\r\\n\\x00]{0,200}\\{(?=\"(?!kind\"|type\"))[^\\r\\n]*\"(?:global_step|step|iteration|iter|update|epoch)\"\\s*:"
+ },
+ {
+  "title": "JSON lists of metrics",
+  "text": "(?s)\\A\\s*\\{.*?\"[^\"]*(?:loss|acc|mae|mse|auc|reward|return|error|score|lr|learning_rate|ppl|perplexity|f1|iou|dice)[^\"]*\"\\s*:\\s*\\[\\s*(?:-?\\d|NaN|-?Infinity)"
+ },
+ {
+  "title": "MLPerf v0.5 log",
+  "text": ":::MLPv0\\.\\d\\.\\d+ \\S+ \\d+\\.\\d+ \\("
+ },
+ {
+  "title": "Stable-Baselines3 and Baselines console output",
+  "text": "(?m)^-{10,}\\r?\\n\\| [ \\w/]+\\|[^|\\n]*\\|\\r?\\n(?:\\|[^|\\n]+\\|[^|\\n]*\\|\\r?\\n)*\\| (?:   |misc/)?(?:total_timesteps|total[ _]steps|num[ _]timesteps|nupdates|steps?|total/steps|episodes)\\s"
  }
 ];

@@ -5,13 +5,15 @@ import type { Stream } from "../../../typescript/page/selection.js";
 import { readSidecar } from "../../../typescript/page/sidecar-files.js";
 import { chunks, isGzip } from "../../../typescript/page/unpacking.js";
 import { type FileReport, type Sidecar, StreamChecker } from "../../../typescript/src/checker.js";
-import { streamName } from "../../../typescript/src/profiles.js";
+import { validateText } from "../../../typescript/src/line-validation.js";
+import { detectProfile, streamName } from "../../../typescript/src/profiles.js";
 import { hasManifest, manifestIn, objectIn } from "../../../typescript/src/sidecars.js";
 import { LIMITS, PROFILES } from "../../../typescript/src/tables.js";
 import { objectLength } from "../dialects/documents.js";
 import { memberAt } from "../dialects/mapping.js";
 import { RowChecker } from "../dialects/row-checker.js";
-import { RowReader, readAsOf } from "../dialects/row-reader.js";
+import { HEAD_BYTES, notReadOf } from "../dialects/recognition.js";
+import { headOf, RowReader, readAsOf } from "../dialects/row-reader.js";
 import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Ranks, Run, Severity } from "../protocol.js";
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
@@ -177,11 +179,19 @@ export class Catalog {
     const beside = members && objectIn(sidecars);
     if (beside) scan.start = { ...startIn(members, plainValue(beside) as Members), ...scan.start };
     entry.scan = scan;
-    // A file of another format below a folder is not a run.
-    if (scan.profile === null && scan.dialect === null && stream.isBelow) {
+    // A file of another format below a folder is not a run, nor is one object of another program, which needs no LF.
+    const isOther = scan.profile === null || (scan.records === 0 && (await isOtherDocument(stream)));
+    if (isOther && scan.dialect === null && stream.isBelow) {
       if (this.ranked.has(entry.id)) {
         entry.scan = null;
         this.put(entry, unreadableRow(entry.id, "it is not of a known format", scan.size));
+        return;
+      }
+      const title = notReadOf(await headOf(stream.blob!));
+      if (title !== null) {
+        entry.scan = null;
+        // It is not damaged: nobody has looked.
+        this.put(entry, { ...unreadableRow(entry.id, `${title}: an opened folder does not show it; \`toyspec view\` does`, scan.size), state: "complete" });
         return;
       }
       this.entries.delete(entry.id);
@@ -279,4 +289,12 @@ function startIn(members: { readonly [member: string]: string }, manifest: Membe
 function manifestOf(sidecars: readonly Sidecar[]): Members | null {
   const manifest = manifestIn(sidecars);
   return manifest ? (plainValue(manifest) as Members) : null;
+}
+
+/** Returns whether a JSON file is one object without an LF that follows no profile: half a record is not an object, and a whole one of toyspec names its profile. */
+async function isOtherDocument({ blob, name }: Stream): Promise<boolean> {
+  const head = await headOf(blob!);
+  if (!name.endsWith(".json") || head.length >= HEAD_BYTES || head.includes(0x0a)) return false;
+  const { value } = validateText(head, true);
+  return value !== null && detectProfile(value) === null;
 }

@@ -230,8 +230,8 @@ export class Scan {
 
   /** Takes in how far a record is on the way to the last step that was planned. */
   private takePlan(planned: number | null, place: number | null): void {
+    this.planned = planned ?? this.planned;
     if (place === null) return;
-    if (planned !== null) this.planned = planned;
     if (this.firstPlace !== null && place > this.lastPlace) this.interval = place - this.lastPlace;
     this.firstPlace ??= place;
     this.lastPlace = planned === null ? Math.max(this.lastPlace, place) : place;
@@ -248,7 +248,9 @@ export class Scan {
 
   private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
     this.records++;
-    this.takePlan(planned, step ?? epoch);
+    // A step that is made of the epoch is not what was planned, and a headline is before what it announces.
+    const ofEpochs = step === null || (this.options.rows?.readAs.dialect.form.place !== undefined && epoch !== null);
+    this.takePlan(planned, values.size === 0 ? null : ofEpochs ? epoch : step);
     if (this.learns) this.attempts.learnAttempt(attempt);
     this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
     const figure = step ?? this.lastStep ?? 0;
