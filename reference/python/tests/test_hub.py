@@ -287,6 +287,55 @@ def test_pull_that_failed_goes_on(hub: Hub, tmp_path: Path) -> None:
     assert ["got"] == [each.name for each in tmp_path.iterdir() if each.name != "xet"]
 
 
+_LISTS: dict[str, object] = {
+    "a page": b"<html>log in</html>",
+    "an object": {"error": "x"},
+    "a file without a name": [{"type": "file"}],
+    "a file without a size": [{"type": "file", "path": "a/events.jsonl", "oid": "0" * 40, "size": None}],
+}
+
+
+@pytest.mark.parametrize("answer", list(_LISTS.values()), ids=list(_LISTS))
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_list_that_is_none(hub: Hub, tmp_path: Path, command: str, answer: object) -> None:
+    """A list of files that no hub gives is one line and exit code 1, and nothing is sent or fetched."""
+    put(tmp_path, "a", stream(5))
+    answer_always(hub, "/tree/", answer)
+    places = ["runs", f"hf://{NAME}"] if command == "push" else [f"hf://{NAME}", "got"]
+    status, printed, errors = ran(tmp_path, command, *places)
+    assert (1, "", 1, 1) == (status, printed, errors.count("\n"), len(hub.model().commits)), errors
+    assert "the answer of the server has no" in errors
+    assert not (tmp_path / "got").exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"x" * len(stream(5)), b"{}\n", b"<html>" * 1000], ids=["same size", "short", "long"]
+)
+def test_pull_takes_no_other_bytes(hub: Hub, tmp_path: Path, content: bytes) -> None:
+    """Other bytes than the hub has listed are removed, and the next call fetches the right ones."""
+    hub.model().add({"a/events.jsonl": stream(5)})
+    answer_always(hub, "/resolve/", content)
+    status, _, errors = ran(tmp_path, "pull", f"hf://{NAME}", "got")
+    assert (1, False) == (status, (tmp_path / "got").exists())
+    assert "hf://me/runs/a/events.jsonl: other bytes arrived than the hub has listed" in errors
+    hub.answers.clear()
+    assert 0 == ran(tmp_path, "pull", f"hf://{NAME}", "got")[0]
+    assert stream(5) == (tmp_path / "got/a/events.jsonl").read_bytes()
+
+
+def answer_always(hub: Hub, part: str, answer: object) -> None:
+    """Let *hub* give *answer* to each request whose path has *part*."""
+
+    def special(handler: Handler) -> bool:
+        is_asked = handler.command == "GET" and part in handler.path
+        if is_asked:
+            handler.send(answer)
+            hub.answers.append(special)
+        return is_asked
+
+    hub.answers.append(special)
+
+
 @pytest.mark.parametrize("path", ["../out/events.jsonl", "a/../../out/events.jsonl", "a\\..\\out/events.jsonl"])
 def test_pull_writes_nothing_outside(hub: Hub, tmp_path: Path, path: str) -> None:
     """Names are data: one that leads out of the directory ends the command before anything is fetched."""

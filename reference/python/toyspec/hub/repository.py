@@ -8,6 +8,7 @@ import os
 import threading
 from errno import EACCES, ENOENT
 from http import HTTPStatus
+from json import JSONDecodeError
 from logging import ERROR
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,10 @@ from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError, Entry, FetchedBytes
+from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
+from toyspec.sync.comparing import has_digest_of
 from toyspec.sync.run_files import STREAMS
+from toyspec.sync.spans import LocalFile
 from toyspec.sync.targets import CannotExtendError
 from toyspec.version import __version__
 
@@ -40,7 +43,8 @@ _BLOCK_BYTES = 1 << 20
 # Its client is httpx, or httpx2 from 2.0 on.
 _HTTP_ERROR: type[Exception] = next(base for base in errors.HfHubHTTPError.__bases__ if base is not OSError)
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN"
-_TRY_AGAIN = "call it again later: what was sent stays there"
+_TRY_AGAIN = "call it again later; what has arrived stays"
+_OTHER_BYTES = "other bytes arrived than the hub has listed, as from a proxy"
 _MOST_CHARACTERS = 300
 
 
@@ -120,10 +124,14 @@ class HubRepository:
             return [each for each in found if isinstance(each, RepoFile)]
         except EntryNotFoundError:
             return []
+        except (JSONDecodeError, KeyError, TypeError, AttributeError):
+            raise MalformedAnswerError(location.root, "list of files") from None
 
     def _repository_entry(self, file: RepoFile) -> tuple[str, Entry]:
         identity = f"git:{file.blob_id}" if file.lfs is None else f"sha256:{file.lfs.sha256}"
         address = f"{self.location.root}/{file.path}"
+        if not isinstance(file.size, int):
+            raise MalformedAnswerError(address, "size of the file")
         return address, Entry(address, file.size, identity)
 
     def _bucket_entry(self, file: BucketFile) -> tuple[str, Entry]:
@@ -162,15 +170,32 @@ class HubRepository:
         return f"{root}/{self.path_of(address)}"
 
     def fetch(self, entry: Entry, directory: str) -> None:
-        """Fetch *entry* to its path below *directory*; one that is there already with the same content is kept."""
-        path, location = self.path_of(entry.address), self.location
+        """Fetch *entry* to its path below *directory*; one that is there already with the same content is kept.
+
+        Raises PlaceError where other bytes arrive than the hub has listed; they are removed.
+        """
+        path = self.path_of(entry.address)
+        local = os.path.join(directory, *path.split("/"))
         with reported(entry.address):
-            if location.kind == "bucket":
-                self._fetch_from_bucket(path, os.path.join(directory, *path.split("/")), entry)
+            if self.location.kind == "bucket":
+                self._fetch_from_bucket(path, local, entry)
             else:
-                self._api.hf_hub_download(
-                    location.name, path, repo_type=location.kind, revision=self._head, local_dir=directory
-                )
+                self._fetch_from_repository(path, local, directory, entry)
+
+    def _fetch_from_repository(self, path: str, local: str, directory: str, entry: Entry) -> None:
+        name, kind = self.location.name, self.location.kind
+        try:
+            self._api.hf_hub_download(name, path, repo_type=kind, revision=self._head, local_dir=directory)
+        except OSError as error:
+            # An error of this machine has a number, one of the hub its answer; bytes of another size have neither.
+            if error.errno is not None or isinstance(error, errors.HfHubHTTPError):
+                raise
+            raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}") from None
+        with LocalFile(local, lines=False) as file:
+            is_right = has_digest_of(entry, file)
+        if not is_right:
+            os.unlink(local)
+            raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}")
 
     def _fetch_from_bucket(self, path: str, local: str, entry: Entry) -> None:
         os.makedirs(os.path.dirname(local), exist_ok=True)
