@@ -97,11 +97,8 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
     for key in table:
         if key not in known:
             raise HealthRuleError(str(key), f"[[alerts]] has no key {key!r}{meant(str(key), known)}")
+    _refuse_command_line(table.get("command"))
     given = dict(table)
-    program = given.get("command")
-    if isinstance(program, str) and len(program.split()) > 1 and shutil.which(program) is None:
-        words = ", ".join(f'"{word}"' for word in program.split())
-        raise HealthRuleError("command", f"no program has the name {program!r}; give its arguments apart: [{words}]")
     for key in ("command", "apprise", "rules"):
         if isinstance(given.get(key), str):
             given[key] = [given[key]]
@@ -122,6 +119,12 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
             action, apprise=tuple(_with_variables(each, "apprise") for each in action.apprise)
         )
     return action
+
+
+def _refuse_command_line(program: Any) -> None:
+    if isinstance(program, str) and len(program.split()) > 1 and shutil.which(program) is None:
+        words = ", ".join(f'"{word}"' for word in program.split())
+        raise HealthRuleError("command", f"no program has the name {program!r}; give its arguments apart: [{words}]")
 
 
 def _with_variables(text: str, key: str) -> str:
