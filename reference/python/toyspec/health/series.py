@@ -237,7 +237,7 @@ class WatchedSeries:
             self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
             self._bound()
         self.until_refresh = _REFRESH if size >= WINDOW // 2 else 4
-        if self._first_step is None and self.steps:
+        if self._first_step is None:
             self._first_step = self.steps[0]
         found: list[HealthAlert] = []
         for state in self._of_windows:
