@@ -46,8 +46,8 @@ With `--json` a command prints what it says as JSON, in ASCII, on standard outpu
 standard error. Where the status is 2 and nothing could be answered, standard output is empty. Facts of a run have the
 names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec schema --answer COMMAND` prints a schema.
 
-| command | what it prints | schema |
-|---|---|---|
+| command | what it prints, with its schema |
+|---|---|
 {answers}
 
 `guard`, and `sync` with `--watch`, print one object on each line. `tail --raw` prints the lines of the log, which the
@@ -67,7 +67,7 @@ def cli_page() -> str:
 def _answer(command: str) -> str:
     path = ANSWERS[command]
     about = sources.load(sources.ROOT / path)["description"].partition(": `toyspec")[0].removesuffix(".")
-    return f"| [`{command} --json`](#toyspec-{command.split(maxsplit=1)[0]}) | {about} | [`{path}`](../{path}) |"
+    return f"| [`{command} --json`](#toyspec-{command.split(maxsplit=1)[0]}) | {about}<br>[`{path}`](../{path}) |"
 
 
 def _section(parser: argparse.ArgumentParser) -> str:

@@ -201,6 +201,7 @@ def test_service_is_notified_by_apprise(monkeypatch: pytest.MonkeyPatch, capsys:
         ({"webhook": "ftp://x"}, "begins with https:// or http://"),
         ({"webhook": "https://${NOT_SET_AT_ALL}"}, "environment variable NOT_SET_AT_ALL is not set"),
         ({"command": []}, "command"),
+        ({"command": "page-me --now"}, "give its arguments apart"),
         ({"command": "a", "timeout": 0}, "timeout"),
         ({"command": "a", "level": "bad"}, "level"),
     ],

@@ -92,6 +92,7 @@ CALLS = {
         "empty",
     ],
     "doctor": ["runs", "empty", "missing", "odd", "foreign", "runs foreign"],
+    "doctor --dialects": ["", "--dialect none", "--dialect no-such"],
     "dialect": ["new --dry-run notes.txt", "new --name mine notes.txt", "new runs/missing", "new empty.txt"],
     "guard": ["runs/diverged", "runs/a", "--health-preset strict --fail-on info runs/damaged"],
     "import": ["foreign --out made", "foreign/log.csv --out made", "missing --out made", "empty --out made"],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from math import nan
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import toyspec
 from logged_runs import events, kinds
 from toyspec.health.checking import check_health
+from toyspec.resources import read_resource
 from toyspec.writing.run_health import RunHealth
 from toyspec.writing.run_writer import RunWriter
 
@@ -59,6 +63,27 @@ def test_every_way_to_log_is_watched(way: str) -> None:
     expected = {"step": "grad_norm", "extra": "x", "log": "x/y", "scalars": "x", "eval": "val/loss"}[way]
     assert [expected] == [event["metric"] for event in events(Path("runs/a")) if event["kind"] == "alert"]
     assert [(expected, "begun")] == [(each.metric, each.event) for each in check_health("runs/a", RULES)]
+
+
+@pytest.mark.parametrize("way", ["step", "log", "eval"])
+def test_messages_follow_their_schema(way: str, tmp_path: Path) -> None:
+    """What a command gets from the process is what alert.json describes, also of a value that is not finite."""
+    program = f"import sys; open({str(tmp_path / 'got')!r}, 'a').write(sys.stdin.read() + '\\n')"
+    with _start(alerts=[{"command": [sys.executable, "-c", program]}]) as run:
+        for step in range(1, 13):
+            value = nan if step == 3 else 2.0
+            if way == "step":
+                run.step(step, loss=value)
+            elif way == "log":
+                run.log({"loss": value, "ghp_" + "a1" * 18: value}, step=step)
+            else:
+                run.eval("val", step=step, loss=value)
+    got = (tmp_path / "got").read_text()
+    assert "a1a1" not in got
+    messages = [json.loads(line) for line in got.splitlines()]
+    assert {"begun", "recovered"} == {each["event"] for each in messages}
+    schema = json.loads(read_resource("schemas", "report", "v1", "alert.json"))
+    assert [] == [error.message for each in messages for error in Draft202012Validator(schema).iter_errors(each)]
 
 
 def test_loop_that_asks_stops_and_the_run_names_the_rule() -> None:

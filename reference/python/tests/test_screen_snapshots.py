@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from toyspec.cli.screen import snapshots
+from toyspec.cli.screen.live_alerts import LiveAlerts
 from toyspec.cli.screen.snapshots import Snapshot, SnapshotReader, Wanted
+from toyspec.reading.log_detection import DialectChoice
 
 
 class Changes:
@@ -35,6 +38,7 @@ class Runs:
         self.changes = Changes()
         self.listings: list[dict[str, Any]] = []
         self.asked: list[str | None] = []
+        self.roots: list[object] = []
 
     def listing(self, revision: str | None) -> dict[str, Any]:
         """Return the next answer."""
@@ -46,6 +50,11 @@ class Runs:
     def entry(self, run: str) -> None:
         """Know no run."""
         del run
+
+
+def reader_of(runs: Runs, give: Callable[[Snapshot], object]) -> SnapshotReader:
+    """Return what reads *runs* for a screen, without health rules."""
+    return SnapshotReader(runs, LiveAlerts((), DialectChoice()), give)  # type: ignore[arg-type]
 
 
 def _rows(*names: str) -> list[dict[str, Any]]:
@@ -63,12 +72,12 @@ def test_nothing_is_read_while_nothing_changes(runs: Runs) -> None:
     """One snapshot is given at the start, and none at the polls after it."""
     runs.listings = [{"complete": True, "runs": _rows("a"), "revision": "1"}]
     given: list[Snapshot] = []
-    reader = SnapshotReader(runs, given.append)  # type: ignore[arg-type]
+    reader = reader_of(runs, given.append)
     reader.start()
     assert runs.changes.is_many.wait(300)
     reader.close()
     assert [None] == runs.asked
-    assert [({"a": {"id": "a", "at": 1}}, {}, Wanted())] == given
+    assert [Snapshot({"a": {"id": "a", "at": 1}}, {}, Wanted(), {})] == given
 
 
 def test_rows_follow_what_changes(runs: Runs) -> None:
@@ -86,7 +95,7 @@ def test_rows_follow_what_changes(runs: Runs) -> None:
         runs.changes.at += len(given) < 3
         has_given.release()
 
-    reader = SnapshotReader(runs, give)  # type: ignore[arg-type]
+    reader = reader_of(runs, give)
     reader.start()
     for _ in range(3):
         assert has_given.acquire(timeout=300)
@@ -100,7 +109,7 @@ def test_curves_that_are_asked_for_come_though_no_run_changes(runs: Runs) -> Non
     """Of several that are asked for between two polls, the last ones come, and stay wanted."""
     runs.listings = [{"complete": True, "runs": [], "revision": "1"}]
     given: list[Snapshot] = []
-    reader = SnapshotReader(runs, given.append)  # type: ignore[arg-type]
+    reader = reader_of(runs, given.append)
     reader.ask(Wanted(("a",), ("loss",)))
     reader.ask(Wanted(("b",), ("acc",), "time"))
     reader.start()

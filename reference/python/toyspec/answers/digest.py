@@ -161,7 +161,9 @@ class _Packing:
 
     def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
         self._read, self._tokens, self._form = read, tokens, form
-        self._runs = [{"run": shortened(each.summary.name, _MOST_CHARS), "path": printable(each.path)} for each in read]
+        self._runs = [
+            {"run": shortened(each.summary.name, _MOST_CHARS), "stream": printable(each.path)} for each in read
+        ]
 
     def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
         """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
@@ -377,7 +379,7 @@ def _json_lines(made: Digest) -> Iterator[str]:
 
 def _text_lines(made: Digest) -> Iterator[str]:
     for at, run in enumerate(made.runs):
-        yield f"{at} {run['run']}  {run['path']}\n"
+        yield f"{at} {run['run']}  {run['stream']}\n"
     yield f"{_UNTRUSTED} Values without a line are computed.\n"
     for item in made.items:
         yield _item_text(item, "text")

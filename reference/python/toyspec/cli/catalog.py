@@ -35,8 +35,10 @@ so do DuckDB and Polars: it is Parquet, in files of whole days.
 
 A row has the facts of a run and, as JSON, its settings, what is known of each
 metric, and the number of findings of each rule. In queries each of these is a
-column: config.lr, last.loss, best.val/acc, findings.invalid-json. With --health,
-alerts is the number of incidents, and findings.health-RULE that of each rule.
+column: config.lr, last.loss, best.val/acc, findings.invalid-json.
+
+With --health, alerts is the number of incidents that health rules find, and
+findings.health-RULE that of each rule.
 
 A run that takes more than a second to read keeps its row while it is written:
 as_of is the number of bytes that the row is about, until the run ends.

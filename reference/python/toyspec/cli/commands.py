@@ -64,6 +64,7 @@ ANSWERS: dict[str, str] = {
     "compare": "schemas/answers/v1/compare.json",
     "plot": "schemas/answers/v1/plot.json",
     "doctor": "schemas/answers/v1/doctor.json",
+    "doctor --dialects": "schemas/answers/v1/dialects.json",
     "dialect": "schemas/answers/v1/dialect.json",
     "guard": "schemas/report/v1/alert.json",
     "import": "schemas/conversion/v1/conversion.json",

@@ -55,7 +55,10 @@ def run(options: Namespace) -> int:
     choice = dialect_choice(options, configuration, search=True)
     terminal = Terminal(color=options.color)
     if options.dialects:
-        _print_dialects(configuration, terminal)
+        if options.json:
+            sys.stdout.write(inert_json(_dialect_objects(configuration)) + "\n")
+        else:
+            _print_dialects(configuration, terminal)
         return exit_codes.OK
     from toyspec.convert.finding import ImportableRuns
     from toyspec.runs.survey import survey
@@ -165,6 +168,13 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
             for path, found in zip(paths, surveys, strict=True)
         ],
     }
+
+
+def _dialect_objects(configuration: Configuration) -> list[dict[str, object]]:
+    from toyspec.format.dialects import dialects
+
+    known = [(each, True) for each in configuration.dialects] + [(each, False) for each in dialects()]
+    return [{"name": each.name, "title": each.title, "step": list(each.step), "own": own} for each, own in known]
 
 
 def _print_dialects(configuration: Configuration, terminal: Terminal) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -96,6 +97,7 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
     for key in table:
         if key not in known:
             raise HealthRuleError(str(key), f"[[alerts]] has no key {key!r}{meant(str(key), known)}")
+    _refuse_command_line(table.get("command"))
     given = dict(table)
     for key in ("command", "apprise", "rules"):
         if isinstance(given.get(key), str):
@@ -119,6 +121,12 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
     return action
 
 
+def _refuse_command_line(program: Any) -> None:
+    if isinstance(program, str) and len(program.split()) > 1 and shutil.which(program) is None:
+        words = ", ".join(f'"{word}"' for word in program.split())
+        raise HealthRuleError("command", f"no program has the name {program!r}; give its arguments apart: [{words}]")
+
+
 def _with_variables(text: str, key: str) -> str:
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
@@ -131,7 +139,7 @@ def _with_variables(text: str, key: str) -> str:
 def message_of(alert: HealthAlert, *, run: str, path: str) -> dict[str, Any]:
     """Return what is sent of *alert*; secrets in texts of the log are replaced."""
     named = {
-        "metric": alert.metric,
+        "metric": None if alert.metric is None else text_without_secrets(alert.metric),
         "value": alert.value,
         "threshold": alert.threshold,
         "step": alert.step,

@@ -137,6 +137,9 @@ class HealthEvaluator:
             )
         if not found:
             return found
+        if not record.line:
+            # A record that was written just now: its line is not known.
+            return found
         return [msgspec.structs.replace(alert, line=record.line, offset=record.offset) for alert in found]
 
     def observe(  # noqa: PLR0913 - each is a part of a record

@@ -142,6 +142,11 @@ _CHOICES: Final = {
     key: get_args(kind)
     for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()
 }
+_WORDS: Final = {
+    "float": "a number", "int": "an integer", "str": "a text", "bool": "true or false", "array": "a list",
+    "object": "a table", "null": "nothing",
+}  # fmt: skip
+"""What a person calls a type of a value."""
 _TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
 
 
@@ -298,6 +303,12 @@ def misplaced(error: msgspec.ValidationError) -> HealthRuleError:
     key = re.split(r"[`\[.]", path)[0] if path else ""
     if key in _CHOICES and fact.startswith("Invalid enum"):
         fact = f"{fact}; known are {', '.join(_CHOICES[key])}"
+    wrong_type = re.fullmatch(r"Expected `([^`]+)`, got `([^`]+)`", fact)
+    if wrong_type and key:
+        wanted, given = (
+            " or ".join(_WORDS.get(each, each) for each in text.split(" | ")) for text in wrong_type.groups()
+        )
+        return HealthRuleError(key, f"{key} must be {wanted}, and not {given}")
     return HealthRuleError(key, f"{key}: {fact}" if key else fact)
 
 
