@@ -52,8 +52,8 @@
     }
     const seen = new Set();
     for (const part of document.querySelectorAll("nav[aria-label], nav[aria-labelledby]")) {
-      const label = document.getElementById(part.getAttribute("aria-labelledby"))?.textContent ?? part.getAttribute("aria-label");
-      let name = label.trim().replace(/\s+/g, " ");
+      const labels = [document.getElementById(part.getAttribute("aria-labelledby"))?.textContent, part.getAttribute("aria-label")];
+      let name = (labels.find(Boolean) ?? "").trim().replace(/\s+/g, " ");
       while (seen.has(name)) {
         name += " (more)";
         part.removeAttribute("aria-labelledby");

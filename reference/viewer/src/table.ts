@@ -353,7 +353,8 @@ function endOf({ state, ended, reason, error }: Run): { text: string; tone: stri
   if (state === "running" || state === "torn" || reason === null) return { text: state, tone: state, title: log };
   const end = plain(reason, 40);
   const why = error ? `: ${plain(error, 300)}` : "";
-  const tone = Object.hasOwn(ENDS, reason) ? ENDS[reason]! : "other";
+  // An end by another name with the text of an error is an error too.
+  const tone = Object.hasOwn(ENDS, reason) ? ENDS[reason]! : error ? "damaged" : "other";
   if (state === "complete") return { text: reason === "completed" ? "complete" : end, tone, title: `ended: ${end}${why}; the log is whole` };
   return { text: reason === "completed" ? state : `${end}, ${state}`, tone: state, title: `ended: ${end}${why}; ${log}` };
 }

@@ -34,7 +34,7 @@ def write_runs(root: Path) -> list[str]:
         if number:
             lines.insert(6, '{"kind":"step","' + hostile("bad line"))
         (folder / "events.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-        entry = {"at": "2026-11-26T10:00:00Z", "by": hostile("by"), "name": hostile("annotated name")}
+        entry: dict[str, Any] = {"at": "2026-11-26T10:00:00Z", "by": hostile("by"), "name": hostile("annotated name")}
         entry |= {
             "group": hostile("annotated group"),
             "notes": hostile("annotation"),

@@ -33,7 +33,7 @@ _OPEN_ALL = """() => {
     const lines = [...document.querySelectorAll("button")].filter(({textContent}) => textContent.startsWith("Line"));
     for (const button of lines) button.click();
 }"""
-NOTHING = {"hacked": None, "elements": []}
+NOTHING: dict[str, object] = {"hacked": None, "elements": []}
 
 
 @pytest.fixture

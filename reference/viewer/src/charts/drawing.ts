@@ -374,10 +374,10 @@ function drawNotFinite({ pen, plot, x }: Pieces, all: readonly Series[]): void {
     pen.moveTo(px - 3, bottom + 3);
     pen.lineTo(px + 3, bottom - 3);
   }
-  // Somewhere in a bucket that is wider: a line over all of it.
+  // Somewhere in a bucket that is wider: a line over all of it, in the middle of a row of pixels, since it would be pale between two.
   for (const [begin, end] of wide) {
-    pen.moveTo(begin, bottom);
-    pen.lineTo(end, bottom);
+    pen.moveTo(begin, bottom + 0.5);
+    pen.lineTo(end, bottom + 0.5);
   }
   pen.stroke();
 }
