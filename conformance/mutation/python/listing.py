@@ -65,7 +65,13 @@ def source_path(module: str, root: str = ROOT) -> str:
 def loaded(module: str, root: str = ROOT) -> Module:
     """Return the mutants of *module*."""
     with open(source_path(module, root), encoding="utf-8") as file:
-        return Module(module, file.read())
+        return _parsed(module, file.read())
+
+
+@functools.cache
+def _parsed(module: str, source: str) -> Module:
+    """Return the mutants of *source*; to find those of the whole package takes a minute, and nothing changes them."""
+    return Module(module, source)
 
 
 def changed(module: Module, mutant: Mutant) -> str:

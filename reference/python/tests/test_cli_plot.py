@@ -288,3 +288,61 @@ def test_other_commands_do_not_import_what_draws(root: Path) -> None:
     )
     after = [line for line in done.stdout.splitlines() if line.startswith("after ")]
     assert [f"after {words[0]} []" for words in commands] == after
+
+
+@pytest.fixture
+def undrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder for runs whose pictures are not drawn, which takes most of the time."""
+    monkeypatch.setattr("toyspec.cli.plot._picture", lambda *_: b"a picture")
+    return tmp_path
+
+
+VALUES = {"positive": [1.0, 4.0], "mixed": [-2.0, 4.0], "zero": [0.0, 4.0], "none above": [-3.0, 0.0]}
+PLACES = {"positive": [1, 5], "from 0": [0, 5], "only 0": [0, 0]}
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("options", [[], ["--log"], ["--log-x"], ["--log", "--log-x"]], ids=" ".join)
+def test_what_a_log_scale_cannot_show_is_said_or_refused(
+    values: str, places: str, options: list[str], undrawn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scale that shows no point is refused, one that shows some says what it leaves out, and others say nothing."""
+    points = list(zip(PLACES[places], VALUES[values], strict=True))
+    if places == "only 0":
+        points = points[1:]
+    write_run(undrawn / "run", START, *(step(place, value) for place, value in points))
+    status = main(["plot", *options, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
+    said = capsys.readouterr().err
+    refused, noted = [], []
+    for option, axis, numbers in (
+        ("--log-x", "place", [place for place, _ in points]),
+        ("--log", "value", [value for _, value in points]),
+    ):
+        if option in options:
+            refused += [axis] if all(number <= 0 for number in numbers) else []
+            noted += [axis] if any(number <= 0 for number in numbers) else []
+    assert (exit_codes.USAGE if refused else exit_codes.OK) == status
+    if refused:
+        assert "no place on the x axis is above 0" in said or "no value is above 0" in said
+        assert not (undrawn / "a.svg").exists()
+        return
+    notes = [line for line in said.splitlines() if line.startswith("toyspec plot: ")]
+    assert ("place" in noted) == any("at places not above 0" in note for note in notes)
+    assert ("value" in noted) == any("that are not above 0" in note for note in notes)
+    assert len(noted) == len(notes)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_shown"),
+    [(None, 0.9, False), (None, 1.0, True), (4.1, None, False), (4.0, None, True), (2.0, 3.0, True), (0.0, 9.0, True)],
+)
+def test_limits_that_show_no_value_are_refused(
+    low: float | None, high: float | None, is_shown: bool, undrawn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value at a limit is inside."""
+    write_run(undrawn / "run", START, step(1, 1.0), step(2, 4.0))
+    limits = [f"{name}={value}" for name, value in (("--y-min", low), ("--y-max", high)) if value is not None]
+    status = main(["plot", *limits, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
+    assert (exit_codes.OK if is_shown else exit_codes.USAGE) == status
+    assert is_shown != ("its values are from 1 to 4, outside of --y-min and --y-max" in capsys.readouterr().err)

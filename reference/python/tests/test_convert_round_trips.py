@@ -436,3 +436,23 @@ configs = st.recursive(
 def test_yaml_that_is_written_is_read(config: dict[str, Any]) -> None:
     """Any settings come back from the YAML of DVCLive."""
     assert config == parsed(written(config))
+
+
+def test_note_on_the_machine_replaces_nothing_that_a_manifest_says_itself(tmp_path: Path) -> None:
+    """Version, id, start and settings of a munin run are those of the run, whatever a note of this topic holds."""
+    own = {"schema_version": 99, "id": "other", "started_at": "1999-01-01T00:00:00Z", "params": {"lr": 9.0}}
+    note = {"kind": "note", "t": 1.0, "topic": "provenance", "text": json.dumps({**own, "cwd": "/w", "extra_key": 5})}
+    value = {"kind": "scalars", "t": 2.0, "step": 1, "values": {"a": 1.0}}
+    plain = write_run(tmp_path / "a" / "run", {"config": {"lr": 0.1}}, value)
+    noted = write_run(tmp_path / "b" / "run", {"config": {"lr": 0.1}}, note, value)
+    found = []
+    for run in (plain, noted):
+        exported("munin", run, tmp_path / f"out-{run.parent.name}")
+        (manifest,) = (tmp_path / f"out-{run.parent.name}").glob("experiments/*/runs/*/run.json")
+        found.append(json.loads(manifest.read_bytes()))
+    without, with_note = found
+    assert {key: without[key] for key in own if key in without} == {
+        key: with_note[key] for key in own if key in without
+    }
+    assert {"schema_version", "id"} <= without.keys()
+    assert ("/w", 5) == (with_note["provenance"]["cwd"], with_note["extra_key"])

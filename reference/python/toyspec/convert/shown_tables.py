@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_BYTES: Final = 1 << 26
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER: Final = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|inf)|nan")
 
 
 def table_of_file(path: str, rows: str, *, caption: str | None = None) -> Media:
@@ -61,9 +64,9 @@ def rows_of(path: str) -> tuple[list[str], list[list[Any]]] | None:
 
 
 def _typed(cells: list[str]) -> list[Any]:
-    for number in (int, float):
-        try:
-            return [number(cell) if cell else None for cell in cells]
-        except ValueError:
-            continue
+    """Return the numbers of a column in which all are written as one; a name such as 007 or 1_0 is none."""
+    filled = [cell for cell in cells if cell]
+    if all(map(_NUMBER.fullmatch, filled)):
+        number = int if all(map(_INTEGER.fullmatch, filled)) else float
+        return [number(cell) if cell else None for cell in cells]
     return [cell or None for cell in cells]

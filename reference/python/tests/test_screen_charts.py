@@ -1,0 +1,62 @@
+"""How the screen paints a chart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("textual", reason="the extra tui is not installed")
+
+from toyspec.cli.charts import Cell
+from toyspec.cli.screen.chart_pane import _parts
+from toyspec.cli.screen.run_list import COLORS, end_of
+
+CELLS: Any = st.builds(
+    Cell,
+    st.sampled_from(["⣿", " ", "x"]),
+    st.none() | st.integers(0, 2),
+    st.sampled_from(["", "not-finite", "gap", "resume", "abandoned"]),
+)
+MARKED = {"not-finite": "bold red", "gap": "red", "resume": "dim", "abandoned": "dim"}
+
+
+@given(st.lists(CELLS, max_size=20), st.lists(st.integers(0, 3 * len(COLORS)), min_size=3, max_size=3))
+def test_every_cell_has_the_colour_of_its_curve_or_mark(row: list[Cell], colors: list[int]) -> None:
+    """A mark counts before the curve; what is neither has no style, and neighbours of one style are one piece."""
+    parts = _parts(row, colors)
+    found = [(letter, style) for text, style in parts for letter in text]
+    expected = []
+    for cell in row:
+        own = "" if cell.curve is None else COLORS[colors[cell.curve] % len(COLORS)]
+        expected.append((cell.text, MARKED.get(cell.mark, own)))
+    assert expected == found
+    assert all(before[1] != after[1] for before, after in pairwise(parts))
+
+
+def test_curves_have_different_colours() -> None:
+    """As many as there are, no two are alike."""
+    assert len(COLORS) == len(set(COLORS)) >= 6
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "text", "is_green"),
+    [
+        ("complete", "completed", "complete", True),
+        ("complete", "errored", "errored", False),
+        ("complete", "interrupted", "interrupted", False),
+        ("damaged", "errored", "errored, damaged", False),
+        ("damaged", "completed", "damaged", False),
+        ("complete", "x" * 99, None, False),
+    ],
+)
+def test_only_a_run_that_went_well_is_green(state: str, reason: str | None, text: str | None, is_green: bool) -> None:
+    """How a run ended is said before how whole its log is; a green one is whole and went well."""
+    said, style = end_of({"state": state, "reason": reason, "ended": "yes"})
+    if text is not None:
+        assert text == said
+    assert len(said) < 40
+    assert is_green == ("green" in style)
