@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -355,7 +355,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) -> None:
     """A task that is cancelled and a generator that is closed are not errors of the training."""
 
-    def training() -> Iterator[int]:
+    def training() -> Generator[int, None, None]:
         with start_run(tmp_path, run_id="a", git=None) as run:
             for step in range(1, 9):
                 run.step(step, loss=1.0)
