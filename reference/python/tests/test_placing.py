@@ -235,11 +235,11 @@ def test_step_of_any_size_counts(tmp_path: Path, large: int) -> None:
 
 
 def test_repeated_step_has_a_row_for_each_value(tmp_path: Path) -> None:
-    """A metric that goes back to a step, or repeats one, keeps all its values, each in the row of its number."""
+    """A metric that goes back to a step, or repeats one, keeps all its values; what one call logged is in one row."""
     records = [_record("scalars", step=step, values={"x": value}) for step, value in ((1, 1.0), (2, 2.0), (2, 3.0))]
     table = history(_written(tmp_path, [_START, *records, _record("scalars", step=1, values={"x": 4.0, "y": 5.0})]))
     assert ([1, 1, 2, 2], [1.0, 4.0, 2.0, 3.0]) == (table["step"], table["x"])
-    assert [5.0, None, None, None] == table["y"]
+    assert [None, 5.0, None, None] == table["y"]
 
 
 @pytest.mark.parametrize("engine", ["python", ""])

@@ -355,7 +355,7 @@ class PatternForm:
         return found
 
     def _carried(self, found: dict[str, Any]) -> bool:
-        """Put what holds from the lines before into *found*; return whether it is a record, and not of the settings."""
+        """Put what earlier lines said into *found*; return whether it is a record, and not of the settings."""
         if (
             self._follows
             and self._carry

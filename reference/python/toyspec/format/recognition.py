@@ -230,7 +230,7 @@ def _header_rows(head: bytes, delimiter: bytes | None) -> tuple[bool, list[tuple
     For each line: whether its first cell is empty, and its names, also without what is before their last slash.
     """
     lines = [line for line in head[:_HEADER_BYTES].split(b"\n") if line.strip(_SPACE)]
-    # Comments before a header are no rows.
+    # Comments before a header are not rows.
     start = next((at for at, line in enumerate(lines) if not line.startswith(b"#")), 0)
     lines = lines[max(start - 1, 0) : max(start - 1, 0) + _HEADER_LINES]
     rows = [line.split(delimiter) for line in lines]

@@ -332,7 +332,7 @@ class PatternForm implements RowForm {
     return items.every((item) => typeof item === "number") ? items.map((item, at) => [`${name}/${at}`, item] as const) : null;
   }
 
-  /** Puts what holds from the lines before into a record; returns whether it is one, and not of the settings. */
+  /** Puts what earlier lines said into a record; returns whether it is one, and not of the settings. */
   private carry(value: Members): boolean {
     const follows = this.dialect.rank !== "program" && this.carried.size > 0;
     if (follows && [...this.carried].every(([name, last]) => !Object.hasOwn(value, name) && last === null)) return false;
