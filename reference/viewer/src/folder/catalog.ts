@@ -190,7 +190,7 @@ export class Catalog {
       const title = notReadOf(await headOf(stream.blob!));
       if (title !== null) {
         entry.scan = null;
-      // It is not damaged: it was not looked at.
+        // It is not damaged: it was not looked at.
         this.put(entry, { ...unreadableRow(entry.id, `${title}: an opened folder does not show it; \`toyspec view\` does`, scan.size), state: "complete" });
         return;
       }
