@@ -145,7 +145,7 @@ export class Grid {
       used.add(key);
       return (this.charts.get(key) ?? this.make(key, metric, isLarge)).element;
     };
-    if (focus !== "") fill(this.element, chart(focus, true));
+    if (focus !== "") fill(this.element, html("h2", { class: "unseen" }, "One chart"), chart(focus, true));
     else fill(this.element, ...sections.map((section) => this.section(section, chart)), sections.length === 0 && this.nothing(), this.rest);
     for (const [key, each] of this.charts) {
       if (used.has(key)) continue;
