@@ -122,6 +122,7 @@ format: $(DEV) ## format the code and apply automatic fixes
 .PHONY: docs
 docs: $(DEV) site-files page ## build the site into site/
 	@$(BIN)/mkdocs build --strict --site-dir '$(SITE)'
+	@PYTHONPATH=reference $(BIN)/python -m codegen.site.search_pages '$(SITE)'
 
 .PHONY: docs-serve
 docs-serve: $(DEV) site-files page ## serve the site on this machine only, and rebuild it on change
@@ -148,6 +149,14 @@ $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tscon
 .PHONY: screenshots
 screenshots: $(DEV) ## take screenshots of the site and the viewer, wide and narrow, light and dark; `make screenshots ARGS='start viewer'`
 	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.screenshots $(ARGS)
+
+.PHONY: lighthouse
+lighthouse: $(DEV) build/lighthouse/installed ## let Lighthouse measure the start page, beside its goal; `make lighthouse TIMES=5` (installs 110 MB)
+	@PYTHONPATH=reference/python/tests $(BIN)/python -m browser.lighthouse $(TIMES)
+
+build/lighthouse/installed:
+	@mkdir -p $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D) lighthouse@12
+	@touch $@
 
 .PHONY: viewer-picture
 viewer-picture: $(DEV) ## take the picture of the viewer that the README and the start page show

@@ -126,7 +126,7 @@ def _others() -> list[Fault]:
         Fault("an empty stream is replaced", (meddling.empty_stream,)),
         Fault("refused starts change nothing", (meddling.refused_starts,)),
         Fault("a directory at the path, a file above it", (places.directory, places.file_above)),
-        Fault("a FIFO at the path, a socket", (places.fifo, places.socket_file)),
+        Fault("a FIFO at the path, a socket", (places.fifo, places.fifo_with_reader, places.socket_file)),
         Fault("a link to /dev/null at the path", (places.null_link,)),
         Fault("a forked child writes", (meddling.forked,)),
         Fault("a forked child writes through RunBundle", (meddling.forked_bundle,)),

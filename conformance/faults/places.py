@@ -46,6 +46,22 @@ def fifo(case: Case) -> None:
     _refused(case, os.mkfifo)
 
 
+def fifo_with_reader(case: Case) -> None:
+    """A FIFO that another program reads is at the path: that program gets nothing."""
+    readers: list[int] = []
+
+    def make(path: str) -> None:
+        os.mkfifo(path)
+        readers.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+
+    try:
+        _refused(case, make)
+        case.demand(os.read(readers[0], 1) == b"", "a record went into the FIFO")
+    finally:
+        for reader in readers:
+            os.close(reader)
+
+
 def null_link(case: Case) -> None:
     """A link to /dev/null is at the path."""
     _refused(case, lambda path: os.symlink("/dev/null", path))

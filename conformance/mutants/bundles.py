@@ -191,6 +191,17 @@ class KeepsTheBeginning(Oracle):
                 os.truncate(f"{path}.torn-{offset}", min(len(stream.fragment), 65536))
 
 
+class TidiesFragments(Oracle):
+    """Keeps a fragment as text: without carriage returns, NUL bytes and what is not UTF-8."""
+
+    class bundles_type(Bundles):
+        def move_fragment(self, stream: Stream, path: str) -> None:
+            super().move_fragment(stream, path)
+            if stream.fragment:
+                with open(f"{path}.torn-{len(stream.data) - len(stream.fragment)}", "wb") as file:
+                    file.write(stream.fragment.decode("utf-8", "ignore").translate({0: "", 13: ""}).encode())
+
+
 class OverwritesFragments(Oracle):
     """Overwrites a kept fragment with another one from the same place."""
 
@@ -394,6 +405,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(NestsWithoutEnd, "encoding/write-within-limits", "outcome is written"),
     _mutant(RemembersAnEarlierLoss, "stream/final-loss", "final_loss was not expected"),
     _mutant(KeepsTheBeginning, "writing/fragment-aside", "must hold the fragment: it has 65536 bytes, expected"),
+    _mutant(TidiesFragments, "writing/fragment-aside", "must hold the fragment"),
     _mutant(OverwritesFragments, "bundle/side-file-names", "must hold the bytes that"),
     _mutant(GluesToFragments, "writing/no-glue", "unreadable lines"),
     _mutant(DeletesFragments, "writing/fragment-aside", "the file .*torn.* is missing"),

@@ -76,6 +76,14 @@ class TakesControlCharacters(Oracle):
             return super().scan("".join(" " if c < " " and c not in "\t\r\n" else c for c in text))
 
 
+class TakesTabs(Oracle):
+    """Accepts raw tabs in strings, and no other control character."""
+
+    class lines_type(Lines):
+        def scan(self, text: str) -> Value:
+            return super().scan(text.replace("\t", " "))
+
+
 class TakesASecondValue(Oracle):
     """Accepts bytes after the first value on a line."""
 
@@ -293,6 +301,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(CommitsAnUnterminatedRecord, "encoding/commit-mark", "count is|fragment is 0"),
     _mutant(TakesTrailingCommas, "encoding/strict-json", "state is|count is"),
     _mutant(TakesControlCharacters, "encoding/strict-json", "state is|count is"),
+    _mutant(TakesTabs, "encoding/strict-json", "state is|count is"),
     _mutant(TakesASecondValue, "encoding/strict-json", "state is|count is"),
     _mutant(GluesNumbersAtZero, "encoding/strict-json", "state is|count is"),
     _mutant(TakesNaN, "rules/non-finite-number", "not found: non-finite-number", "checker"),

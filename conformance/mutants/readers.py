@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants.mutant import Mutant
@@ -285,8 +286,70 @@ class TakesThePhaseOfTheLastStart(Oracle):
             return super().default_phase([line for line, _ in zip(starts, range(1), strict=False)], profile)
 
 
-def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader") -> Mutant:
-    return Mutant(make=make, role=role, proves=proves, reason=reason)
+class _Retells(Oracle):
+    """Gives records in other words."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with changed records."""
+        answer = super().read(request)
+        return answer | {"records": self.told(answer["records"])} if "records" in answer else answer
+
+    def told(self, value: Any) -> Any:
+        """Return *value* with all that is in it told."""
+        if isinstance(value, dict):
+            return {key: self.told(item) for key, item in value.items()}
+        return [self.told(item) for item in value] if isinstance(value, list) else value
+
+
+class LosesEmptyKeys(_Retells):
+    """Drops members whose key is empty."""
+
+    def told(self, value: Any) -> Any:
+        """Return *value* without these members."""
+        told = super().told(value)
+        return {key: item for key, item in told.items() if key} if isinstance(told, dict) else told
+
+
+class SortsTexts(_Retells):
+    """Gives arrays of texts in alphabetical order, as a set is printed."""
+
+    def told(self, value: Any) -> Any:
+        """Return *value* with sorted arrays."""
+        told = super().told(value)
+        return sorted(told) if isinstance(told, list) and all(isinstance(item, str) for item in told) else told
+
+
+class NormalizesTexts(_Retells):
+    """Gives texts in the composed form of Unicode."""
+
+    def told(self, value: Any) -> Any:
+        """Return *value* with composed texts."""
+        return unicodedata.normalize("NFC", value) if isinstance(value, str) else super().told(value)
+
+
+class LosesPrototypes(_Retells):
+    """Drops members with the key __proto__, as assignment does in JavaScript."""
+
+    def told(self, value: Any) -> Any:
+        """Return *value* without these members."""
+        told = super().told(value)
+        return {key: item for key, item in told.items() if key != "__proto__"} if isinstance(told, dict) else told
+
+
+class CountsNoCarriageReturns(Oracle):
+    """Gives offsets of gaps as if no carriage return stood before them."""
+
+    def read(self, request: Message) -> Message:
+        """Answer with smaller offsets."""
+        answer = super().read(request)
+        if "stream" in request and answer["outcome"] == "read":
+            for gap in answer["gaps"]:
+                gap["offset"] -= request["stream"][: gap["offset"]].count(b"\r")
+        return answer
+
+
+def _mutant(make: type[Oracle], proves: str, reason: str, role: str = "reader", where: str = "") -> Mutant:
+    return Mutant(make=make, role=role, proves=proves, reason=reason, where=where)
 
 
 ALL: tuple[Mutant, ...] = (
@@ -306,6 +369,11 @@ ALL: tuple[Mutant, ...] = (
     _mutant(DropsInvalidRecords, "reading/faulty-records-kept", "records, expected"),
     _mutant(DropsUnknownKinds, "reading/unknown-kept", "records, expected"),
     _mutant(DropsUnknownKeys, "reading/unknown-kept", "is missing"),
+    _mutant(LosesEmptyKeys, "reading/unknown-kept", "is missing|has no member"),
+    _mutant(LosesPrototypes, "reading/unknown-kept", "is missing|has no member"),
+    _mutant(SortsTexts, "reading/unknown-kept", "expected", where="encoding/canonical-key-order"),
+    _mutant(NormalizesTexts, "encoding/any-spelling", "expected"),
+    _mutant(CountsNoCarriageReturns, "encoding/split-at-line-feed", r"gap \d+ is"),
     _mutant(SalvagesByDefault, "reading/default-mode", "outcome is read, expected fails"),
     _mutant(TakesTornForStrict, "reading/mode-strict", "outcome is read, expected fails"),
     _mutant(SkipsGapsInModeTail, "reading/mode-tail", "outcome is read, expected fails"),

@@ -133,6 +133,17 @@ class WritesAnything(Oracle):
             pass
 
 
+class DropsWhatItRefuses(Oracle):
+    """Leaves out an invalid record, and answers that it was written."""
+
+    class writing_type(Writing):
+        def record(self, record: Mapping[str, Any]) -> bytes:
+            try:
+                return super().record(record)
+            except RefusedError:
+                return b""
+
+
 class _Lax(Writing):
     allowed = ""
 
@@ -237,6 +248,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(WritesWholeNumbersAsFloats, "encoding/integer-form", "wrote integer-as-float"),
     _mutant(DropsOwnKeys, "writing/own-kinds-and-keys", "is missing", "reading/unknown-kept"),
     _mutant(WritesAnything, "writing/schema-valid", "wrote (missing-key|wrong-type|out-of-range|bad-format)"),
+    _mutant(DropsWhatItRefuses, "writing/schema-valid", "answered written, and wrote"),
     _mutant(StartsWithAnything, "stream/run-start-first", "wrote run-start-missing"),
     _mutant(StartsTwice, "stream/run-start-once", "wrote run-start-repeated"),
     _mutant(WritesAfterTheEnd, "stream/run-end-last", "wrote event-after-run-end"),

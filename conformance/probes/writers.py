@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,8 @@ _HARMLESS = frozenset(
 _NOT_FINITE = ({"float": "nan"}, {"float": "inf"}, {"float": "-inf"})
 # A binary64 number that is larger than every binary32 number.
 _BEYOND_F32 = {"float": "1e39"}
+_TAGS = {"toy/v1": "kind", "kaun/v1": "type"}
+"""The key that says what a record is; an entry of metrics/v1 has none."""
 _SHOWN = 5
 _EXCERPT = 60
 _CLOCK_SECONDS = 60.0
@@ -197,7 +200,7 @@ def _wall_times(case: Case, stream: bytes) -> list[float]:
 
 
 def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
-    """Require that the records are refused or the output is valid."""
+    """Require that the records are refused, or that the output is valid and has as many records of each kind."""
     stream, _ = _written(stage, "writer", case.profile, given)
     if stream is None:
         return []
@@ -205,6 +208,18 @@ def _misuse(case: Case, given: list[Any], stage: Stage) -> list[str]:
     errors = [finding for finding in Oracle().check(request)["findings"] if finding["severity"] == "error"]
     return [
         f"wrote {error['rule']} at line {error['line']}, {error['pointer'] or 'the whole line'}" for error in errors
+    ] or _lost(case, given, stream)
+
+
+def _lost(case: Case, given: list[Any], stream: bytes) -> list[str]:
+    """Return the kinds of which *stream* has fewer records than were given: a record is written or refused."""
+    report = Oracle().read({"role": "reader", "stream": stream, "mode": "salvage", "profile": case.profile})
+    tag = _TAGS.get(case.profile or "", "")
+    asked, written = (Counter(record.get(tag) for record in records) for records in (given, report["records"]))
+    return [
+        f"answered written, and wrote {written[kind]} of {count} records" + (f" of kind {kind!a}" if tag else "")
+        for kind, count in asked.items()
+        if written[kind] < count
     ]
 
 

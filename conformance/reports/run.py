@@ -60,7 +60,7 @@ class Run:
         return found
 
     def limits(self) -> list[str]:
-        """Return what the claim of this run does not cover, in words: modes, capabilities, statements not asked."""
+        """Return what the claim of this run does not cover, in words: modes, capabilities, what was not asked."""
         left_out = {
             reason for result in self.results if result.verdict == "not-applicable" for reason in result.reasons
         }
@@ -81,6 +81,8 @@ class Run:
         locks = sorted(reason.removeprefix(_LOCK) for reason in left_out if reason.startswith(_LOCK))
         found += [f"takes no {' and no '.join(locks)} lock"] if locks else []
         found += ["no stream was held open"] if _HELD in left_out else []
+        untestable = sum(result.verdict == "untestable" for result in self.results)
+        found += [f"{untestable} of {len(self.results)} questions were untestable"] if untestable else []
         return found + ([f"{unasked} MUSTs of these roles were not asked"] if unasked else [])
 
     @property

@@ -179,6 +179,12 @@ def test_claim(questions: list[Question]) -> None:
     ) == claim
 
 
+def test_claim_counts_what_was_untestable(questions: list[Question]) -> None:
+    """An implementation whose library cannot do what most questions ask does not claim the rest alone."""
+    claim = human.conclusion(made(questions, "pass", "untestable"))
+    assert "; 1 of 2 questions were untestable; " in claim
+
+
 def test_claim_names_what_the_hello_leaves_out(questions: list[Question]) -> None:
     """Modes and capabilities that an implementation lacks are in its claim."""
     left_out = [

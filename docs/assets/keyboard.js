@@ -4,15 +4,20 @@
   "use strict";
 
   function reachMenu() {
-    const button = document.querySelector('.md-header__button[for="__drawer"]');
+    const label = document.querySelector('.md-header__button[for="__drawer"]');
     const drawer = document.getElementById("__drawer");
-    if (!button || !drawer) {
+    if (!label || !drawer) {
       return;
     }
-    // The theme clicks a label that has the focus when Enter is pressed.
-    button.tabIndex = 0;
-    button.setAttribute("role", "button");
+    // A label that acts as a button is none to assistive technology. The theme finds it by `for`, and hides it in a wide window.
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = label.className;
+    button.setAttribute("for", "__drawer");
     button.setAttribute("aria-label", "Menu");
+    button.append(...label.childNodes);
+    label.replaceWith(button);
+    button.addEventListener("click", () => drawer.click());
     const tell = () => button.setAttribute("aria-expanded", String(drawer.checked));
     drawer.addEventListener("change", tell);
     tell();
@@ -26,16 +31,35 @@
 
   // A stop only while there is something to scroll, so that a wide window has no stops without use.
   function reachBoxes() {
-    for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) {
+    const boxes = document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code");
+    for (const [index, box] of boxes.entries()) {
       if (box.scrollWidth > box.clientWidth) {
         box.tabIndex = 0;
         box.setAttribute("role", "region");
-        box.setAttribute("aria-label", box.tagName === "CODE" ? "Code" : "Table");
+        box.setAttribute("aria-label", `${box.tagName === "CODE" ? "Code" : "Table"} ${index + 1}`);
       } else {
         box.removeAttribute("tabindex");
         box.removeAttribute("role");
         box.removeAttribute("aria-label");
       }
+    }
+  }
+
+  // The theme makes a landmark of the copy button of each example, and of each section of the menu, two of which can share a name.
+  function nameLandmarks() {
+    for (const box of document.querySelectorAll(".md-code__nav")) {
+      box.setAttribute("role", "none");
+    }
+    const seen = new Set();
+    for (const part of document.querySelectorAll("nav[aria-label], nav[aria-labelledby]")) {
+      const label = document.getElementById(part.getAttribute("aria-labelledby"))?.textContent ?? part.getAttribute("aria-label");
+      let name = label.trim().replace(/\s+/g, " ");
+      while (seen.has(name)) {
+        name += " (more)";
+        part.removeAttribute("aria-labelledby");
+        part.setAttribute("aria-label", name);
+      }
+      seen.add(name);
     }
   }
 
@@ -48,6 +72,7 @@
   const start = () => {
     reachMenu();
     nameSearch();
+    nameLandmarks();
     reachBoxes();
     addEventListener("resize", reachBoxes);
   };

@@ -31,12 +31,22 @@ _FIGURE = """\
 </figure>
 """
 _TAGS = {
-    "changelog.md": ("changelog",),
+    "changelog.md": ("changelog", "release notes", "new version", "what changed"),
+    "conformance/README.md": ("test cases", "test corpus", "test suite", "test my implementation"),
     "conformance/PROTOCOL.md": ("adapter protocol",),
-    "spec/encoding.md": ("size limit of a line", "line length", "utf-8", "encoding"),
+    "spec/encoding.md": (
+        *("size limit of a line", "line length", "utf-8", "encoding"),
+        *("time zone", "timestamps", "date format", "newline"),
+    ),
     "spec/versioning.md": ("file format version", "format version", "compatibility", "breaking change"),
-    "spec/bundle.md": ("bundle", "what is a bundle"),
-    "spec/writing.md": ("lock", "two writers"),
+    "spec/annotations.md": ("annotations.jsonl", "annotations file"),
+    "spec/bundle.md": (
+        *("bundle", "what is a bundle", "run id"),
+        *("folder structure", "directory layout", "files of a run"),
+    ),
+    "spec/model.md": ("profile", "terms", "data model"),
+    "spec/ranks.md": ("ranks file", "forks of a run"),
+    "spec/writing.md": ("lock", "two writers", "file locking", "concurrent writers"),
 }
 """Search terms of pages that are written elsewhere; pages of docs/ name their own."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")

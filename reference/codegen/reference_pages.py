@@ -21,6 +21,10 @@ _MADE = "<!-- Made by `make generate` from schemas/; do not edit. -->"
 _SEVERITY = re.compile(r"\b(error|warning|info)\b")
 
 _RULES = f"""\
+---
+tags: [rules, error messages, list of errors, findings]
+---
+
 # Rules
 
 {_MADE}
@@ -41,7 +45,7 @@ the cases that prove it. The table is data as well: [`rules.json`](../../schemas
 
 _SCHEMAS = f"""\
 ---
-tags: [schema, schemas, kinds]
+tags: [schema, schemas, kinds, json schema, validate json schema, fields of a record]
 description: Every kind of record with its keys, and the JSON Schemas that define them.
 ---
 # Schemas and kinds

@@ -123,7 +123,10 @@ public sealed class ToyspecEmitter : IDisposable {
 
     /// <summary>Closes the stream and releases its locks, without a record.</summary>
     public void Close() {
-        if (file >= 0) C.close(file);
+        if (file >= 0) {
+            Lock(file, false);  // a program that was just started may have the file open, too, and would keep the locks
+            C.close(file);
+        }
         file = -1;
         isOpen = false;
     }
@@ -282,11 +285,11 @@ public sealed class ToyspecEmitter : IDisposable {
         }
     }
 
-    /// <summary>Takes both kinds of locks, as far as they are available; returns false if another writer has one.</summary>
-    private static bool Lock(int file) {
-        if (C.flock(file, 6) != 0 && C.Errno == C.EAgain) return false;
-        var whole = new C.Lock { Kind = 1 };
-        const int ofdSetLock = 37;
+    /// <summary>Takes both kinds of locks, or gives them up; returns false if another writer has one that is available.</summary>
+    private static bool Lock(int file, bool takes = true) {
+        const int exclusiveWithoutWaiting = 6, unlock = 8, ofdSetLock = 37;
+        if (C.flock(file, takes ? exclusiveWithoutWaiting : unlock) != 0 && C.Errno == C.EAgain) return false;
+        var whole = new C.Lock { Kind = (short) (takes ? 1 : 2) };  // F_WRLCK, F_UNLCK
         return C.fcntl(file, ofdSetLock, ref whole) == 0 || (C.Errno != C.EAgain && C.Errno != C.EAcces);
     }
 

@@ -141,7 +141,10 @@ class Run {
 
     // Closes the stream and releases its locks, without a record.
     void close() {
-        if (file_ >= 0 && process_ == getpid()) ::close(file_);
+        if (file_ >= 0 && process_ == getpid()) {
+            lock(file_, false);  // a child that was forked has the file open, too, and would keep the locks
+            ::close(file_);
+        }
         file_ = -1;
         is_open_ = false;
     }
@@ -539,13 +542,13 @@ class Run {
         }
     }
 
-    // Takes both kinds of locks, as far as they are available; false if another writer has one.
-    static bool lock(int file) {
+    // Takes both kinds of locks, as far as they are available, or gives them up; false if another writer has one.
+    static bool lock(int file, bool takes = true) {
         auto is_held = [] { return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK; };
-        if (flock(file, LOCK_EX | LOCK_NB) != 0 && is_held()) return false;
+        if (flock(file, takes ? LOCK_EX | LOCK_NB : LOCK_UN) != 0 && is_held()) return false;
 #ifdef F_OFD_SETLK
         struct flock whole{};
-        whole.l_type = F_WRLCK;
+        whole.l_type = takes ? F_WRLCK : F_UNLCK;
         if (fcntl(file, F_OFD_SETLK, &whole) != 0 && is_held()) return false;
 #endif
         return true;

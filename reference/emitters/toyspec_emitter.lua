@@ -165,14 +165,14 @@ local function write_all(file, bytes)
   end
 end
 
---- Takes both kinds of locks, as far as they are available; returns false if another writer has one.
-local function lock(file)
+--- Takes both kinds of locks, as far as they are available, or gives them up; returns false if another writer has one.
+local function lock(file, gives_up)
   local function is_held(answer)
     local number = ffi.errno()
     return answer ~= 0 and (number == EAGAIN or number == EACCES)
   end
-  if is_held(C.toyspec_flock(file, 6)) then return false end -- exclusive, without waiting
-  return not is_held(C.toyspec_fcntl(file, 37, Lock(1, 0, 0, 0, 0))) -- F_OFD_SETLK: the whole file, for writing
+  if is_held(C.toyspec_flock(file, gives_up and 8 or 6)) then return false end -- LOCK_UN, or LOCK_EX and LOCK_NB
+  return not is_held(C.toyspec_fcntl(file, 37, Lock(gives_up and 2 or 1, 0, 0, 0, 0))) -- F_OFD_SETLK: F_UNLCK or F_WRLCK
 end
 
 --- Returns a descriptor of the regular file at a path, with both locks.
@@ -591,7 +591,10 @@ end
 
 --- Closes the stream and releases its locks, without a record.
 function Run:close()
-  if self._file and C.toyspec_getpid() == self._process then C.toyspec_close(self._file) end
+  if self._file and C.toyspec_getpid() == self._process then
+    lock(self._file, true) -- a child that was forked has the file open, too, and would keep the locks
+    C.toyspec_close(self._file)
+  end
   self._file, self._is_open = nil, false
 end
 

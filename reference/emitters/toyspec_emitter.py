@@ -112,6 +112,8 @@ class Run:
     def close(self) -> None:
         """Close the stream and release its locks, without a record."""
         if self._file >= 0 and self._pid == os.getpid():
+            # A child that was forked has the file open, too, and would keep the locks.
+            _lock(self._file, gives_up=True)
             os.close(self._file)
         self._file, self._is_open = -1, False
 
@@ -394,19 +396,20 @@ def _locked(path: str, flags: int) -> int:
         os.close(file)
 
 
-def _lock(file: int) -> None:
+def _lock(file: int, *, gives_up: bool = False) -> None:
+    """Take both kinds of locks that are available, or give them up; raise RefusedError where one is taken."""
     if os.name != "posix":
         return
     record = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
-    whole = struct.pack("hhqqi0q", fcntl.F_WRLCK, 0, 0, 0, 0)
-    takes: list[Callable[[], object]] = [lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)]
-    takes += [] if record is None else [lambda: fcntl.fcntl(file, record, whole)]
-    for take in takes:
+    kind, whole = (fcntl.LOCK_UN, fcntl.F_UNLCK) if gives_up else (fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.F_WRLCK)
+    calls: list[Callable[[], object]] = [lambda: fcntl.flock(file, kind)]
+    calls += [] if record is None else [lambda: fcntl.fcntl(file, record, struct.pack("hhqqi0q", whole, 0, 0, 0, 0))]
+    for call in calls:
         try:
-            take()
+            call()
         except OSError as error:
             # Any other error means that this kind of lock is not available here.
-            if error.errno in _LOCK_HELD:
+            if error.errno in _LOCK_HELD and not gives_up:
                 raise RefusedError("another writer holds this stream (it is locked)") from None
 
 

@@ -86,7 +86,7 @@ def _beside(rows: Sequence[Row]) -> str:
 
 
 def _table(group: str, rows: Sequence[Row]) -> str:
-    lines = [f"| {group} | median (lowest to highest) | goal | |", "|---|---|---|---|"]
+    lines = [f"| {group} | median (lowest to highest) | goal | met |", "|---|---|---|---|"]
     for row in rows:
         figure = f"missing: {row.detail}" if row.unit == "missing" else row.figure
         goal = (

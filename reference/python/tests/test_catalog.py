@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
+from command_line import toyspec_within
 from loopback_store import BUCKET
-from toyspec import Catalog, CatalogError, build_catalog, list_runs, start_run, update_catalog
+from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
 from toyspec.catalog import building, tables
-from toyspec.catalog.layout import MANIFEST
+from toyspec.catalog.layout import LAYOUT, MANIFEST
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 
@@ -223,7 +224,7 @@ def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     for content, fact in (
         (json.dumps({**manifest, "catalog": 9, "toyspec": "9.0"}), "layout 9, written by toyspec 9.0; .* build it"),
         ("[]", "not the file of a catalog"),
-        ('{"catalog":5}', "not the file of a catalog"),
+        (json.dumps({"catalog": LAYOUT}), "not the file of a catalog"),
         ("\xff", "not the file of a catalog"),
     ):
         (out / MANIFEST).write_text(content, encoding="latin-1")
@@ -452,3 +453,42 @@ def test_names_of_a_metric_are_columns(built: Catalog) -> None:
     """A metric has its last and its best value, and the number of its values that were not finite."""
     answer = built.query('select "last.loss", "best.loss", "nan.loss" from runs limit 1')
     assert ["last.loss", "best.loss", "nan.loss"] == list(answer.columns)
+
+
+def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog that was built with health rules has them for good, and a list finds the same without one."""
+    put(tmp_path / "runs", "sick", stream("sick", steps=40).replace(b'"loss":-26.5', b'"loss":null'))
+    put(tmp_path / "runs", "well", stream("well"))
+    own = [{"name": "mine", "type": "nonfinite", "metric": ["loss"]}]
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", health=own)
+    (tmp_path / "runs/well/events.jsonl").write_bytes(stream("well", steps=9).replace(b'"loss":0.5', b'"loss":null'))
+    monkeypatch.chdir(tmp_path)
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    answer = Catalog(tmp_path / "catalog").query('select run, alerts, "findings.health-mine" from runs order by 1')
+    assert [("sick", 1, 1), ("well", 1, 1)] == answer.rows
+    build_catalog(tmp_path / "runs", out=tmp_path / "plain")
+    numbers = "select errors, warnings, infos from runs order by run"
+    assert Catalog(tmp_path / "plain").query(numbers).rows == Catalog(tmp_path / "catalog").query(numbers).rows
+    assert ["sick", "well"] == sorted(run.name for run in Catalog(tmp_path / "catalog").runs().filter("alerts = 1"))
+    assert ["sick", "well"] == sorted(run.name for run in list_runs("runs").filter("alerts > 0"))
+    for words in (["ls", "--catalog", "catalog"], ["ls", "runs"]):
+        assert [] == names_listed(*words, "--where", "alerts > 9")
+        assert ["sick", "well"] == names_listed(*words, "--where", "alerts > 0", "--sort", "alerts")
+    (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "loss-not-finite"\ntype = "bound"\n')
+    result = toyspec_within("ls", "--where", "alerts > 0", "runs", cwd=tmp_path)
+    assert (exit_codes.USAGE, True) == (result.returncode, b"toyspec.toml: line 1" in result.stderr)
+
+
+def names_listed(*words: str) -> list[str]:
+    """Return the sorted names of the runs that a list has."""
+    result = toyspec_within(*words, "--json", cwd=Path.cwd())
+    assert 0 == result.returncode, result.stderr
+    return sorted(run["run"] for run in json.loads(result.stdout))
+
+
+def test_catalog_without_incidents_is_an_error(built: Catalog) -> None:
+    """A filter by what it does not have is an error that says what to do."""
+    with pytest.raises(ExpressionError, match="'alerts': the catalog has none; build it with --health"):
+        built.runs().filter("alerts > 0")
+    result = toyspec_within("ls", "--catalog", built.path, "--where", "alerts > 0")
+    assert (exit_codes.USAGE, True) == (result.returncode, b"build it with --health" in result.stderr)

@@ -21,6 +21,7 @@ from command_line import command, environment
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import width
 from toyspec.cli.main import main
+from toyspec.health.rules import preset_rules
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 from view_client import END, START, step, write_run
@@ -42,7 +43,7 @@ def watched(tmp_path: Path) -> Iterator[WatchApp]:
     catalog = LiveRuns(str(tmp_path / "runs"), store=CurveStore(str(tmp_path / "cache")))
     catalog.start()
     try:
-        yield WatchApp(catalog, "runs")
+        yield WatchApp(catalog, "runs", preset_rules("default"))
     finally:
         catalog.close()
 
@@ -243,6 +244,37 @@ def test_live_run_grows_on_the_screen(root: Path) -> None:
         await until(pilot, lambda: not any("second" in line for line in text(app)))
 
     played(root, play)
+
+
+def test_alerts_of_a_live_run_are_on_the_screen(root: Path) -> None:
+    """A loss that is NaN is counted beside its run, named below the curves, and found by a filter; so is its end."""
+    path = root / "runs" / "llama-lr0-20261121-001" / "events.jsonl"
+    path.write_bytes(path.read_bytes().replace(END, b""))
+
+    def line_of(app: WatchApp, name: str) -> str:
+        return next((line for line in text(app) if name in line and "error:" not in line), "")
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space", "escape")
+        assert "alerts" not in text(app)[1]
+        with path.open("ab") as stream:
+            stream.write(step(60, None))
+        await until(pilot, lambda: "1, 1 open" in line_of(app, "llama-lr0"))
+        assert "alerts" in text(app)[1]
+        (line,) = (line for line in text(app) if "error: loss-not-finite" in line)
+        assert line.startswith("llama-lr0-20261121-001")
+        assert "step 60  loss is NaN" in line
+        await pilot.press("/", *"alerts > 0", "enter")
+        await until(pilot, lambda: "1 listed" in text(app)[0])
+        assert line_of(app, "llama-lr0")
+        assert not line_of(app, "llama-lr1")
+        with path.open("ab") as stream:
+            for at in range(61, 140):
+                stream.write(step(at, 2.5))
+        await until(pilot, lambda: any("recovered: loss-not-finite" in line for line in text(app)))
+        assert "1, 1 open" not in line_of(app, "llama-lr0")
+
+    played(root, play, (110, 24))
 
 
 def test_hostile_run_is_inert(tmp_path: Path) -> None:

@@ -55,3 +55,187 @@ def test_text_without_metrics_is_reported_at_the_end(tmp_path: Path) -> None:
     said = toyspec("tail", "--once", "--all", str(log)).stderr.decode().splitlines()
     assert 4 == len(said)
     assert "toyspec tail: 37 more lines were skipped; see `toyspec check`" == said[-1]
+
+
+def curves(
+    tmp_path: Path, text: str, name: str = "train.log"
+) -> tuple[str | None, dict[str, list[tuple[object, object]]]]:
+    """Return the dialect by which a log of *text* is recognized, and the steps and values of each metric."""
+    log = tmp_path / name
+    log.write_bytes(text.encode())
+    reading = read(log, mode="salvage")
+    found: dict[str, list[tuple[object, object]]] = {}
+    for row in reading:
+        assert isinstance(row, Row)
+        for metric, value in row.values.items():
+            found.setdefault(metric, []).append((row.step, value))
+    return reading.report.dialect and reading.report.dialect.name, found
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "expected"),
+    [
+        # Names have the words between two marks, and the phase before them.
+        (
+            "Epoch 1 | Train Loss: 0.5 | Val Loss: 0.75 | Gate Loss: 2\nEpoch 2 | Train Loss: 0.25 | Val Loss: 0.5\n",
+            "epoch-console",
+            {"Train Loss": [(1, 0.5), (2, 0.25)], "Val Loss": [(1, 0.75), (2, 0.5)], "Gate Loss": [(1, 2)]},
+        ),
+        (
+            "Epoch 1, train loss 0.5 val loss 0.75\n",
+            "epoch-console",
+            {"train loss": [(1, 0.5)], "val loss": [(1, 0.75)]},
+        ),
+        # The first name in parentheses is one.
+        (
+            "Epoch 1 | Step 5/10 | Loss: 0.5 (Chamfer=0.25, Repulse=0.75)\n",
+            "epoch-console",
+            {"Loss": [(5, 0.5)], "Chamfer": [(5, 0.25)], "Repulse": [(5, 0.75)]},
+        ),
+        # Metrics on the lines after a headline, of several phases.
+        (
+            (
+                "Epoch 1/2\n----------\ntrain Loss: 0.5 Acc: 0.25\nval Loss: 0.75 Acc: 0.5\n"
+                "Epoch 2/2\n----------\ntrain Loss: 0.25 Acc: 0.5\nval Loss: 0.5 Acc: 0.75\n"
+            ),
+            "epoch-console",
+            {
+                "Loss": [(1, 0.5), (2, 0.25)],
+                "Acc": [(1, 0.25), (2, 0.5)],
+                "val/Loss": [(1, 0.75), (2, 0.5)],
+                "val/Acc": [(1, 0.5), (2, 0.75)],
+            },
+        ),
+        # What is printed before the first epoch is of the settings.
+        (
+            "loss_weight: 2.0\nEpoch 1/2, loss: 0.5\nValidation accuracy: 51.5%\nBest valid accuracy: 52.5%\n",
+            "epoch-console",
+            {"loss": [(1, 0.5)], "Validation/accuracy": [(1, 51.5)], "Best valid accuracy": [(1, 52.5)]},
+        ),
+        # A place without the length of an epoch: one that starts again goes on, one that does not is the step.
+        (
+            (
+                "(epoch: 1, iters: 100, time: 0.5) D_A: 0.5 G_A: 0.25\n"
+                "(epoch: 1, iters: 200, time: 0.5) D_A: 0.5 G_A: 0.5\n"
+                "(epoch: 2, iters: 50, time: 0.5) D_A: 0.75 G_A: 0.25\n"
+            ),
+            "epoch-console",
+            {
+                "time": [(100, 0.5), (200, 0.5), (250, 0.5)],
+                "D_A": [(100, 0.5), (200, 0.5), (250, 0.75)],
+                "G_A": [(100, 0.25), (200, 0.5), (250, 0.25)],
+            },
+        ),
+        (
+            (
+                "epoch:0 || iter:0 || Loss:8.5\n->> conf loss:1.5\nepoch:0 || iter:10 || Loss:4.5\n"
+                "epoch:1 || iter:20 || Loss:2.5\n"
+            ),
+            "epoch-console",
+            {"Loss": [(0, 8.5), (10, 4.5), (20, 2.5)], "conf loss": [(0, 1.5)]},
+        ),
+        (
+            "Epoch 0, Step 25, avg loss so far is 0.5\nEpoch 0, Step 50, avg loss so far is 0.25\n",
+            "epoch-console",
+            {"avg loss": [(25, 0.5), (50, 0.25)]},
+        ),
+        (
+            "[Fold 1 Ep 001] tr_loss=0.5 | val_auc=0.25\n[Fold 1 Ep 002] tr_loss=0.25 | val_auc=0.75\n",
+            "epoch-console",
+            {"tr_loss": [(1, 0.5), (2, 0.25)], "val_auc": [(1, 0.25), (2, 0.75)]},
+        ),
+        (
+            "[5/100] Train loss: 0.5, Valid loss: 0.75\nCurrent_accuracy : 96.5, Best_accuracy    : 97.5\n",
+            "key-value-console",
+            {
+                "Train loss": [(5, 0.5)],
+                "Valid loss": [(5, 0.75)],
+                "Current_accuracy": [(5, 96.5)],
+                "Best_accuracy": [(5, 97.5)],
+            },
+        ),
+        (
+            (
+                "Loss at epoch 0 and iteration 0 is 8.5\nNCE Loss at epoch 0 and iteration 0 is 1.5\n"
+                "Loss at epoch 0 and iteration 500 is 4.5\nLoss at epoch 1 and iteration 500 is 2.5\n"
+            ),
+            "sentence-console",
+            {"Loss": [(0, 8.5), (500, 4.5), (1000, 2.5)], "NCE Loss": [(0, 1.5)]},
+        ),
+        (
+            "Cost after iteration 0: 0.5\nCost after iteration 100: nan\n",
+            "sentence-console",
+            {"Cost": [(0, 0.5), (100, float("nan"))]},
+        ),
+        (
+            (
+                "Logging to results\n----------------------\n| grad_norm | 9.5    |\n| loss      | 0.5    |\n"
+                "| step      | 10     |\n----------------------\nsaving model 10...\n"
+            ),
+            "sb3-console",
+            {"grad_norm": [(10, 9.5)], "loss": [(10, 0.5)]},
+        ),
+        (
+            "".join(f"# setting {at}: 0.5\n" for at in range(9)) + "Epoch,Loss\n1,0.5\n2,0.25\n",
+            "csv",
+            {"Loss": [(1, 0.5), (2, 0.25)]},
+        ),
+        ("loss,cer\n0.5,1.5\n0.25,1.25\n", "rows-csv", {"loss": [(0, 0.5), (1, 0.25)], "cer": [(0, 1.5), (1, 1.25)]}),
+        # Tables of results have settings beside the metrics.
+        ("model,loss\nsmall,0.5\nlarge,0.25\n", None, {}),
+        ("batch_size,lr,loss\n32,0.5,0.25\n64,0.5,0.125\n", None, {}),
+        # Prose has steps and numbers too.
+        ("Epoch 5 of the council: the loss was great.\nThey paid 3 coins.\n", None, {}),
+        ("In step 3 of 7 the accuracy of the clock is checked: wait 2 minutes.\n", None, {}),
+    ],
+)
+def test_console_output_in_the_words_of_its_author(
+    text: str, dialect: str | None, expected: dict[str, list[tuple[object, object]]], tmp_path: Path
+) -> None:
+    """Each value is at its step, under the words that the program prints before it; what is no log is not read."""
+    found, values = curves(tmp_path, text)
+    # A NaN is not equal to itself.
+    assert (dialect, repr(expected)) == (found, repr({name: values[name] for name in (expected or values)}))
+    assert expected.keys() == values.keys()
+
+
+def test_a_headline_is_not_the_end_of_its_epoch(tmp_path: Path) -> None:
+    """A run that was killed in its last epoch did not end; nor does a step beyond the number of epochs end one."""
+    log = tmp_path / "train.log"
+    for text, code in [
+        ("Epoch 1/2\nloss: 0.5\nEpoch 2/2\n", 1),
+        ("Epoch 1/2\nloss: 0.5\nEpoch 2/2\nloss: 0.25\n", 0),
+        ("Epoch 1/3, Step 40/50, loss: 0.5\nEpoch 1/3, avg loss: 0.5\nEpoch 2/3, Step 50/50, loss: 0.5\n", 1),
+    ]:
+        log.write_text(text)
+        assert code == toyspec("check", "--require-complete", str(log)).returncode, text
+
+
+def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
+    """However often a line was overwritten, what a terminal shows in the end is read."""
+    states = [f"Epoch 1/2: {at:3}%|{'#' * 40:40}| loss: 0.{at:03}" for at in range(1, 300)]
+    name, values = curves(tmp_path, "\r".join(states) + "\n")
+    assert ("epoch-console", {"loss": [(1, 0.299)]}) == (name, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("0.5\n0.25\n0.125\n", "--columns loss"),
+        ("[0.5, 0.25, 0.125]", "jq '{loss: .}'"),
+        ('{"loss": 0.5, "_step": 7, "_runtime": 9, "_timestamp": 1700000000.5}', "toyspec import wandb DIR"),
+        ("1,0.5,0.25\n2,0.5,0.25\n", "--columns step,name1,name2"),
+        ("1 0.5 0.25\n2 0.5 0.25\n", "toyspec dialect new FILE"),
+    ],
+)
+def test_numbers_without_a_name_come_with_what_names_them(text: str, advice: str, tmp_path: Path) -> None:
+    """What is not read as a log comes with the option, or the command, that reads it."""
+    (tmp_path / "loss.txt").write_text(text)
+    assert advice in toyspec("check", str(tmp_path / "loss.txt")).stdout.decode()
+
+
+def test_a_column_without_a_name_is_read_by_the_advice(tmp_path: Path) -> None:
+    """The values are in the order of their lines."""
+    (tmp_path / "loss.txt").write_text("0.5\n0.25\n0.125\n")
+    shown = toyspec("show", "--columns", "loss", str(tmp_path / "loss.txt")).stdout.decode()
+    assert "first 0.5, last 0.125" in shown

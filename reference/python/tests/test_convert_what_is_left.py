@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
@@ -141,8 +143,19 @@ def test_artifacts_of_mlflow_come_with_the_run(tmp_path: Path) -> None:
     assert "twelve bytes" == (Path(second.target) / copied["path"]).read_text()
 
 
+def test_export_has_what_annotations_say(tmp_path: Path) -> None:
+    """Name, group, notes and tags are the annotated ones; a star, which has no place, is counted."""
+    run = write_run(tmp_path / "a", {"name": "own", "tags": ["x", "y"]}, STEP)
+    toyspec.annotate(run, name="better", group="g", notes="see", add_tags=["z"], remove_tags=["x"], starred=True)
+    made = exported("kaun", run, tmp_path / "out")
+    (manifest,) = (tmp_path / "out").rglob("run.json")
+    said = json.loads(manifest.read_text("utf-8"))
+    assert ("g", ["y", "z"]) == (said["experiment"], said["tags"])
+    assert {"no-place": 3} == losses(made), "the name, the notes and the star"
+
+
 def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
-    """Only the database writes it for infinity: files hold infinity as it is."""
+    """Only the database writes it for infinity, which files hold as `inf`."""
     shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")
     (folder,) = (tmp_path / "mlruns").glob("*/*/metrics")
     (folder / "most").write_text("1800000000000 1.7976931348623157e+308 0\n1800000000001 inf 1\n")

@@ -181,6 +181,28 @@ def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
     assert done.returncode == bool(failed), done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_stream_of_an_ended_run_is_free_while_a_child_lives(emitter: Any, tmp_path: Path) -> None:
+    """A worker that was forked has the file open, too: its life does not keep the locks of a run that ended."""
+    run = emitter.Run(tmp_path / "demo")
+    assert run.start()
+    told, tells = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(tells)
+        os.read(told, 1)
+        os._exit(0)
+    try:
+        assert run.end()
+        again = emitter.Run(tmp_path / "demo", exist="resume")
+        assert again.error is None
+        again.close()
+    finally:
+        os.close(tells)
+        os.waitpid(child, 0)
+        os.close(told)
+
+
 def test_log_that_lacks_records_has_a_finding(emitter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record that did not fit is counted in the log, which `check` then does not call clean."""
     run = emitter.Run(tmp_path / "demo")

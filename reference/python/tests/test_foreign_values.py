@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import toyspec
 from toyspec.format.canonical import InvalidEventError, encode
 from toyspec.reading.reader import read
 from toyspec.writing.run_starting import start_run
@@ -37,6 +38,16 @@ class Precision(enum.Enum):
 
     HALF = "f16"
     ODD = object()
+
+
+class Phase(enum.Enum):
+    """What a program calls its phases."""
+
+    EVAL = "eval"
+    WARMUP = "warmup"
+
+
+MUST_BE_PHASE = "it must be one of train, eval, decode, serve"
 
 
 class Mode(enum.IntEnum):
@@ -179,7 +190,7 @@ def test_what_cannot_be_written_is_refused_with_its_place(value: Any, fact: str)
         ({"loss": Broken()}, "loss"),
         ({"loss": 1j}, "loss"),
         ({"lr": [0.1]}, "lr"),
-        ({"tokens": 1.5}, "tokens"),
+        ({"tokens": b"1"}, "tokens"),
         ({"extra": {"x": object()}}, "extra/x"),
         ({"extra": [1]}, "extra"),
         ({"extra": {"x": Broken()}}, "extra/x"),
@@ -221,29 +232,56 @@ def test_a_text_for_a_number_of_a_step_is_a_text_of_that_step(
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"step": 10**400},
-        {"phase": "night"},
-        {"phase": "night", "step": 7},
-        {"phase": []},
-    ],
+    ("phase", "name"), [("night", "night"), ("a/b", "a/b"), ([], "[]"), (Phase.WARMUP, "warmup"), (7, "7.0")]
 )
-def test_a_step_without_its_place_is_dropped(tmp_path: Any, values: dict[str, Any], capfd: Any) -> None:
-    """A step or a phase that cannot be written leaves no place for the rest; the training goes on."""
+def test_a_phase_of_another_name_costs_no_value(tmp_path: Any, phase: Any, name: str, capfd: Any) -> None:
+    """Values are named after it, as those of another phase are; it is reported once and counted."""
     with start_run(tmp_path) as run:
-        run.step(loss=0.5)
-        run.step(**values)
-        run.step(loss=0.25)
-    found = [record.get("loss") for record in read(run.directory) if record.kind == "step"]
-    assert ([0.5, 0.25], 1, {}) == (found, run.dropped, run.left_out)
-    assert [{"step": 1}] == [record["dropped"] for record in read(run.directory) if record.kind == "note"]
-    assert 1 == capfd.readouterr().err.count("invalid record not written, nor later ones like it: ")
-    with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match=r"."):
-        run.step(**values)
+        run.step(1, loss=0.5)
+        run.step(1, loss=0.25, extra={"acc": 1.0}, phase=phase)
+        run.step(loss=0.125, phase=phase)
+        run.log({"x": 2.0, "who": "Ada"}, step=4, phase=phase)
+        run.eval("test", loss=3.0, phase=phase)
+        run.note("a remark", phase=phase)
+        assert (0, {"phase": 5}) == (run.dropped, run.left_out)
+    found = toyspec.history(run.directory)
+    assert {
+        "step": [1, 2, 4],
+        "loss": [0.5, None, None],
+        f"{name}/acc": [1.0, None, None],
+        f"{name}/loss": [0.25, 0.125, None],
+        f"{name}/x": [None, None, 2.0],
+        f"{name}/who": [None, None, "Ada"],
+        "test/loss": [3.0, None, None],
+    } == dict(found)
+    said = capfd.readouterr().err
+    assert 1 == said.count(f"phase of scalars is left out, and all else is written: {MUST_BE_PHASE}, got {name}")
+    with start_run(tmp_path, on_error="raise") as run, pytest.raises(ValueError, match="phase"):
+        run.step(loss=0.5, phase=phase)
 
 
-@pytest.mark.parametrize("step", ["one", Broken()])
+def test_a_phase_of_an_own_kind_is_kept(tmp_path: Any) -> None:
+    """What the format does not know is the program's; a member of an enumeration is its value where that is known."""
+    with start_run(tmp_path) as run:
+        run.write({"kind": "own", "phase": "night"})
+        run.step(1, loss=0.5, phase=Phase.EVAL)  # type: ignore[arg-type]
+    phases = [(record.kind, record["phase"]) for record in read(run.directory) if "phase" in record.value]
+    assert ([("own", "night"), ("step", "eval")], {}) == (phases, run.left_out)
+
+
+def test_a_second_counter_says_nothing_about_where_a_run_goes_on(tmp_path: Any) -> None:
+    """Of two networks with steps of their own, neither supersedes the values of the other."""
+    for first in (True, False):
+        with start_run(tmp_path, run_id="a", exist="resume") as run:
+            for step in range(1, 4) if first else range(4, 6):
+                run.step(step, loss=1.0, phase="generator")  # type: ignore[arg-type]
+                for each in range(3):
+                    run.step(3 * step + each, loss=2.0, phase="critic")  # type: ignore[arg-type]
+    found = toyspec.history(run.directory)
+    assert [5, 15] == [sum(value is not None for value in found[f"{name}/loss"]) for name in ("generator", "critic")]
+
+
+@pytest.mark.parametrize("step", ["one", Broken(), 10**400])
 def test_a_step_without_a_number_is_the_next_one(tmp_path: Any, step: Any, capfd: Any) -> None:
     """The values stay, and the step is counted as left out."""
     with start_run(tmp_path) as run:

@@ -87,6 +87,19 @@ INDEXES = st.lists(st.integers(0, len(VALUES) - 1), max_size=4)
 STEPS = st.none() | st.integers(0, 12)
 
 
+def cell(outcome: Any) -> str:
+    """Return what a table has for an *outcome*."""
+    if outcome is None:
+        return "nan"
+    return repr(outcome[0]) if isinstance(outcome, tuple) else repr(float(outcome))
+
+
+def metrics_of(runs: Any) -> list[str]:
+    """Return the names of the metrics of the only run of *runs*."""
+    (row,) = [each.row() for each in runs] if isinstance(runs, list) else runs.rows()
+    return sorted(name.removeprefix("last.") for name in row if name.startswith("last."))
+
+
 class Found:
     """What is read back of all streams of a journey."""
 
@@ -257,7 +270,9 @@ class Programs(RuleBasedStateMachine):
 
     @rule()
     def fork(self) -> None:
-        """Fork a child, which must not write, and whose end ends nothing."""
+        """Fork a child, which must not write, and whose end ends nothing; the run counts what it logs."""
+        if self.run.active:
+            self.dropped["scalars"] += 1
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException), contextlib.redirect_stderr(io.StringIO()):
@@ -287,6 +302,8 @@ class Programs(RuleBasedStateMachine):
         assert self.left_out == found.left_out
         assert self.dropped == found.dropped
         self.check_shown()
+        self.check_tables()
+        self.check_last_run()
 
     def check_stream(self, path: Path) -> None:
         """Read one stream, and let the checker check it."""
@@ -294,6 +311,35 @@ class Programs(RuleBasedStateMachine):
             self.found.take(record.value)
         report = toyspec.check(path).files[0]
         assert [] == [finding for finding in report.findings if finding.severity == "error"]
+
+    def check_tables(self) -> None:
+        """Find every value in the tables of all streams, superseded ones included, each once."""
+        cells: dict[str, list[str]] = {}
+        losses: Counter[float] = Counter()
+        for path in sorted((self.root / "journey").glob("events.jsonl*")):
+            table = toyspec.history(path, attempts="all")
+            for name, column in table.items():
+                cells.setdefault(name, []).extend(repr(each) for each in column if each is not None)
+                if name in ("loss", "held-out/loss"):
+                    losses.update(float(each) for each in column if each is not None)
+        assert losses == self.losses
+        wanted = {name: [cell(outcome)] for name, outcome in self.expected.items()}
+        assert wanted == {name: cells.get(name, []) for name in wanted}
+
+    def check_last_run(self) -> None:
+        """Find every value of the last stream in the export, and every metric in the list and in the catalog."""
+        table = toyspec.history(self.root / "journey")
+        numbers = [name for name in table if any(isinstance(each, float) for each in table[name])]
+        numbers = sorted({name.removeprefix("values/") for name in numbers} - {"step"})
+        assert numbers == metrics_of(toyspec.list_runs(self.root))
+        toyspec.build_catalog(self.root, out=self.root / "catalog", values=True)
+        assert numbers == metrics_of(toyspec.Catalog(self.root / "catalog").runs())
+        report = toyspec.export_runs("csv", self.root / "journey", self.root / "exported", max_examples=10_000)
+        (ledger,) = report.runs
+        assert ledger.items == ledger.carried + ledger.changed + ledger.dropped
+        written = "".join(path.read_text() for path in (self.root / "exported").rglob("*.csv"))
+        for name in table.keys() & self.expected.keys():
+            assert name in written or name in str(ledger.losses), name
 
     def check_shown(self) -> None:
         """Compare what ``show`` prints about the last stream with its own account."""

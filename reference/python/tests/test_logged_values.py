@@ -1,9 +1,13 @@
 """What ``run.log`` makes of nested mappings: one name for each value, and nothing lost without a word."""
 
+import dataclasses
+import datetime as dt
+import enum
+import math
 from collections import OrderedDict, defaultdict
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -143,3 +147,75 @@ def test_a_step_record_whose_number_is_none_is_the_next_step(
     said = capsys.readouterr().err
     assert "got int -3.0" in said
     assert "-4" not in said
+
+
+@dataclasses.dataclass
+class Scores:
+    """What an evaluation returns."""
+
+    acc: float
+    worst: Path
+
+
+class Split(enum.Enum):
+    """What a program calls its data."""
+
+    TEST = "test"
+    THIRD = 3
+
+
+class Range(NamedTuple):
+    """What an evaluation returns as well."""
+
+    low: float
+    high: float
+
+
+def test_what_has_a_name_or_fields_is_written(tmp_path: Path) -> None:
+    """Paths, dates and members of enumerations are texts, and the fields of a dataclass or a named tuple are values."""
+    with start_run(tmp_path, run_id="a") as run:
+        scores: dict[str, Any] = {"scores": Scores(0.5, Path("x/y")), "range": Range(1.0, 2.0)}
+        run.log({"split": Split.TEST, "third": Split.THIRD, "at": dt.date(2026, 5, 31), **scores}, step=1)
+        run.step(2, loss=1.0, took=dt.timedelta(seconds=3), path=Path("ckpt"))
+    found = {name: list(cells) for name, cells in history(run.directory).items()}
+    assert {
+        "step": [1, 2],
+        "split": ["test", None],
+        "third": [3.0, None],
+        "at": ["2026-05-31", None],
+        "scores/acc": [0.5, None],
+        "scores/worst": ["x/y", None],
+        "range/low": [1.0, None],
+        "range/high": [2.0, None],
+        "loss": [None, 1.0],
+        "took": [None, "0:00:03"],
+        "path": [None, "ckpt"],
+    } == found
+    assert {} == run.left_out
+
+
+def test_a_count_that_is_a_fraction_keeps_its_name_and_value(tmp_path: Path) -> None:
+    """Times that a clock gives are fractions: they are written in extra, where readers find them by the same name."""
+    with start_run(tmp_path, run_id="a") as run:
+        fraction: Any = 12.75
+        run.step(1, loss=1.0, compute_us=fraction, tokens=-1)
+        run.step(2, loss=1.0, compute_us=13, wall_us=math.nan)  # type: ignore[arg-type]
+        run.eval("test", step=2, samples=fraction)
+        both: Any = {"tokens": 5}
+        run.step(3, tokens=fraction, extra=both)
+    found = history(run.directory)
+    assert [12.75, 13.0, None] == found["compute_us"]
+    assert [-1.0, None, 5.0] == found["tokens"]
+    assert [None, 12.75, None] == found["test/samples"]
+    assert math.isnan(float(found["wall_us"][1] or 0))
+    assert {"tokens": 1} == run.left_out
+
+
+def test_what_a_mask_hides_is_no_number(tmp_path: Path) -> None:
+    """The mean of nothing but masked numbers is not 0."""
+    numpy = pytest.importorskip("numpy")
+    hidden = numpy.ma.array([1.0, 2.0], mask=[True, True])
+    with start_run(tmp_path, run_id="a") as run:
+        run.log({"mean": hidden.mean(), "first": numpy.ma.array(1.5, mask=True), "known": numpy.ma.array(2.5)})
+    (values,) = [record["values"] for record in read(run.directory) if record.kind == "scalars"]
+    assert {"first": None, "known": 2.5, "mean": None} == values

@@ -138,3 +138,15 @@ def test_rank_that_is_still_written(tmp_path: Path, last: int, stopped: int | No
         writer.close()
     assert ["running", "running"] == [each.state for each in found.ranks]
     assert stopped == (None if found.first_to_stop is None else found.first_to_stop.rank)
+
+
+def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that goes on with fewer processes has the number of its last attempt, and the others are named apart."""
+    resumed = [{"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2}]
+    more = [{"kind": "step", "t": 21.0, "step": 10, "loss": 0.5}]
+    for rank in range(3):
+        write(tmp_path / "run", rank, steps(9) + (resumed + more + end(22.0) if rank < 2 else []))
+    ranks = toyspec.ranks_of(tmp_path / "run")
+    assert (2, [], None) == (ranks.world_size, ranks.missing, ranks.first_to_stop)
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in capsys.readouterr().out

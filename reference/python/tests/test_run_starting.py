@@ -282,6 +282,55 @@ run.log(loss=1.0)
     assert (reason, error) == (last.value.get("reason"), last.value.get("error"))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_what_forked_processes_log_is_counted(tmp_path: Path) -> None:
+    """A run has one writer; what its children log is not in it, and the run itself says how much that is."""
+    program = """
+import os, toyspec
+run = toyspec.start_run("runs", run_id="a", git=None)
+run.step(1, loss=1.0)
+for child in range(3):
+    if not (pid := os.fork()):
+        for step in range(2, 5):
+            run.log(child=1.0)
+        run.step(9, loss=2.0)
+        run.run_end()
+        os._exit(0)
+    os.waitpid(pid, 0)
+run.step(2, loss=1.0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert ["run_start", "step", "step", "note", "run_end"] == [record.kind for record in found]
+    assert {"scalars": 9, "step": 3} == found[3]["dropped"]
+    assert ["records-dropped"] == [finding.rule for finding in check(tmp_path / "runs/a").files[0].findings]
+    assert 3 == done.stderr.count("cannot write: it was opened by the parent process")
+    assert "12 records were not written in total" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_signal_ends_a_forked_process_at_once(tmp_path: Path) -> None:
+    """Handlers of a run are not those of its children: a pool could wait forever for one that waits for a lock."""
+    program = """
+import os, signal, toyspec
+own = lambda *_: None
+signal.signal(signal.SIGHUP, own)
+run = toyspec.start_run("runs", run_id="a", git=None)
+if not (pid := os.fork()):
+    names = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    os._exit([signal.SIG_DFL, signal.default_int_handler, own] != [signal.getsignal(each) for each in names])
+assert os.waitpid(pid, 0)[1] == 0
+if not (pid := os.fork()):
+    toyspec.start_run("runs", run_id="b", git=None)
+    os.kill(os.getpid(), signal.SIGTERM)
+os.waitpid(pid, 0)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    for name in "ab":
+        assert "signal SIGTERM" == list(read(tmp_path / "runs" / name))[-1]["error"]
+
+
 @pytest.mark.parametrize("block", ["", "with run: "])
 def test_a_loop_that_catches_a_signal_goes_on(tmp_path: Path, block: str) -> None:
     """A handler that was there is called, what the program still logs is kept, and the run is not completed."""

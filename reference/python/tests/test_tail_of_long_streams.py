@@ -15,7 +15,7 @@ from test_dialects import NAMES, content_of, sample
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.reading import follower
-from toyspec.reading.live_file import LiveFile
+from toyspec.reading.live_stream import LiveFile
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.records import Record
 

@@ -10,6 +10,7 @@ import socket
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -425,6 +426,67 @@ def test_second_start_reads_no_stream(root: Path, tmp_path: Path, monkeypatch: p
         kept.write_bytes(kept.read_bytes()[:40] + b"\xff" * 40)
     with served(root, tmp_path / "cache") as client:
         assert curves == [list(columns["last"]) for _, columns in client.curves("loss", "sweep/complete")]
+
+
+def test_media_are_sent_by_type_and_never_by_path(tmp_path: Path) -> None:
+    """What may be shown has its type, all else is to be saved; no link is followed, and no name is a path."""
+    run = tmp_path / "runs" / "a"
+    write_run(run, START, step(1), END)
+    media = run / "media"
+    media.mkdir()
+    (media / f"{'a' * 64}.png").write_bytes(b"picture")
+    (media / f"{'b' * 64}.bin").write_bytes(b"<script>")
+    (tmp_path / "secret").write_text("secret")
+    (media / f"{'c' * 64}.png").symlink_to(tmp_path / "secret")
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+
+        def answer(sha256: str, media_type: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+            return client.get(f"/media?{urlencode({'run': 'a', 'sha256': sha256, 'type': media_type})}", **headers)
+
+        status, headers, body = answer("a" * 64, "image/png", Range="bytes=0-2")
+        assert (206, "image/png", b"pic") == (status, headers["content-type"], body)
+        assert ("nosniff", None) == (headers["x-content-type-options"], headers.get("content-disposition"))
+        assert "media-src 'self'" in headers["content-security-policy"]
+        for media_type in ("text/html", "image/svg+xml"):
+            status, headers, body = answer("b" * 64, media_type)
+            assert (200, "application/octet-stream", "attachment", b"<script>") == (
+                status, headers["content-type"], headers["content-disposition"], body,
+            )  # fmt: skip
+        for sha256, media_type, refused in (
+            ("c" * 64, "image/png", 404), ("d" * 64, "image/png", 404), ("../../secret", "image/png", 400),
+        ):  # fmt: skip
+            status, _, body = answer(sha256, media_type)
+            assert (refused, False) == (status, body == b"secret")
+        media.rename(tmp_path / "elsewhere")
+        media.symlink_to(tmp_path / "elsewhere")
+        assert 404 == answer("a" * 64, "image/png")[0]
+
+
+def test_streams_of_ranks_are_below_their_run(tmp_path: Path) -> None:
+    """They are not listed; their curves, lines and facts have ids of their own, and grow with the streams."""
+    run = tmp_path / "runs" / "deep" / "a"
+    write_run(run, START, step(1), step(2), END)
+    other = run / "events.rank-1.jsonl"
+    other.write_bytes(START + step(1, 5.0))
+    write_run(tmp_path / "runs" / "alone", START, step(1), END)
+    rank = "deep/a/events.rank-1.jsonl"
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        assert {"deep/a", "alone"} == set(client.settled_rows())
+        assert client.json("/api/ranks", run="alone") is None
+        found = client.json("/api/ranks", run="deep/a")
+        assert [("deep/a", 2), (rank, 1)] == [(each["run"], each["last_step"]) for each in found["ranks"]]
+        assert str(tmp_path) not in json.dumps(found)
+        frames = client.curves("loss", "deep/a", rank)
+        assert {"deep/a": [1.25, 1.25], rank: [5.0]} == {head["run"]: list(each["last"]) for head, each in frames}
+        point = client.json("/api/point", run=rank, metric="loss", x="step", at="1")
+        assert ("events.rank-1.jsonl", 2, 5.0) == (point["file"], point["line"], point["value"])
+        with other.open("ab") as file:
+            file.write(step(2, 6.0))
+        (_, columns) = client.curves("loss", rank)[0]
+        assert [5.0, 6.0] == list(columns["last"])
+        client.until(lambda: client.json("/api/ranks", run="deep/a")["ranks"][1]["last_step"] == 2)
+        for none in ("deep/a/events.rank-2.jsonl", "alone/events.rank-1.jsonl", "deep/events.rank-1.jsonl"):
+            assert 404 == client.get(f"/api/ranks?{urlencode({'run': none})}")[0]
 
 
 def test_hostile_names_are_data(tmp_path: Path) -> None:

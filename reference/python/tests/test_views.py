@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 
+from toyspec import list_runs
+from toyspec.engine import native
 from toyspec.errors import StreamMissingError
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.run_log import RunLog
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.views import views_of
+from toyspec.view.scanned_runs import ScannedRun
 
 
 def stream(*records: Any) -> bytes:
@@ -135,3 +141,40 @@ def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
     path.write_bytes(stream(step(1, loss=3.0), step(2, phase="train", loss=2.0), {**START, "phase": "eval"}))
     assert [3.0] == views_of(path).members["loss_curve"]
     assert (3.0, 1) == (summarize_run(str(path)).final_loss, summarize_run(str(path)).last_step)
+
+
+_LOSSES = strategies.lists(
+    strategies.sampled_from([2.5, 1.0, -3.0, None, -1e300, 1e39, -3.5e38, "x", True]), max_size=12
+)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+@given(losses=_LOSSES, times=strategies.integers(1, 300))
+def test_entry_with_an_invalid_loss_counts_in_no_view(engine: str, losses: list[Any], times: int) -> None:
+    """Lists, summaries and curves give the steps, losses and times that a summarizer gives."""
+    if engine == "native" and native() is None:
+        pytest.skip("the compiled engine is not installed: make engine")
+    members = {"grad_norm": 1.0, "throughput_samples_per_sec": 8.0}
+    entries = [
+        {"step": at, "wall_time_ms": at * 500.0, "loss": loss, **members} for at, loss in enumerate(losses * times)
+    ]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", engine)
+        path = Path(folder, "metrics.jsonl")
+        path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+        views = views_of(folder).members
+        listed, summary = next(iter(list_runs(folder))), summarize_run(folder)
+        scanned = ScannedRun(str(path))
+        scanned.read_whole()
+        scanned.close()
+        curve, drawn = summary.loss, scanned.scan.latest.get("loss")
+    known = [loss for loss in views["loss_curve"] if loss is not None]
+    ends = (min(known, default=None), max(known, default=None))
+    assert ends == tuple(end and end[1] for end in ((curve.lowest, curve.highest) if curve else (None, None)))
+    columns = {} if drawn is None else drawn.buckets().columns
+    low, high = ([each for each in columns.get(name, ()) if isfinite(each)] for name in ("min", "max"))
+    assert ends == (min(low, default=None), max(high, default=None))
+    assert views["steps"] == (0 if curve is None else curve.count)
+    for found in (listed, summary, scanned.scan.summary):
+        said = (found.last_step, found.final_loss, found.seconds if known or views["steps"] else None)
+        assert (views.get("last_step"), views.get("final_loss"), views.get("duration_seconds")) == said

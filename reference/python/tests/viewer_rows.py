@@ -110,6 +110,10 @@ def _rank_steps(last: int, seconds: float = 1.0, **more: Any) -> list[dict[str, 
 
 _ENTERED = {"kind": "region_enter", "t": 9.5, "region": "backward"}
 _INTERRUPTED = {"kind": "run_end", "t": 60.0, "reason": "interrupted"}
+_WENT_ON = [
+    {"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2},
+    {"kind": "step", "t": 21.0, "step": 10, "loss": 0.5},
+]
 RANK_LOGS = {
     "computes-longest": {
         rank: _rank_log(rank, [*_rank_steps(9, compute_us=1500 if rank == 1 else 1000), _INTERRUPTED])
@@ -120,6 +124,16 @@ RANK_LOGS = {
         rank: _rank_log(rank, [*_rank_steps(9), *([] if rank == 1 else [_ENTERED]), _INTERRUPTED]) for rank in (0, 1, 2)
     },
     "without-an-end": {rank: _rank_log(rank, _rank_steps(9) + [_INTERRUPTED] * (rank != 2)) for rank in (0, 1, 2)},
+    "went-on-with-fewer": {
+        rank: _rank_log(
+            rank,
+            [
+                *_rank_steps(9, 2.0 if rank == 4 else 1.0),
+                *(_WENT_ON if rank < 2 else []),
+            ],
+        )
+        for rank in (0, 1, 4)
+    },
     "resumed-with-fewer": {
         rank: _rank_log(
             rank,
@@ -257,7 +271,7 @@ def dialect_text(cache: Path) -> str:
 
 
 def ranks_text() -> str:
-    """Return the file of the runs of several processes: a line for each, with what the server says of its ranks."""
+    """Return the file of the runs of several processes: a line for each, with what the server gives for its ranks."""
     lines = []
     for folder in sorted({path.parent for path in CASES.glob("*/*/*/events.rank-*.jsonl")}):
         stream = folder / "events.jsonl"

@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::check::Fast;
 use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
+use crate::record_numbers::counts;
 use crate::run_facts::{facts_of, RunFacts};
 use crate::schema::{member, Constant};
 use crate::tables::MAX_LINE_BYTES;
@@ -253,7 +254,8 @@ fn lines_back(text: &[u8], range: Range<usize>) -> impl Iterator<Item = Range<us
 /// Returns what a record is; None where Python has to look at it.
 fn part(record: Node, profile: Profile) -> Option<Part> {
     match profile {
-        Profile::Metrics => Some(Part::Step(None, record.get("loss").is_some())),
+        Profile::Metrics if counts(record) => Some(Part::Step(None, record.get("loss").is_some())),
+        Profile::Metrics => Some(Part::Other),
         Profile::Kaun => None,
         Profile::Toy => {
             let Some(kind) = record.get("kind").filter(|kind| kind.kind() == Kind::String) else {

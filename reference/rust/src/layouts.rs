@@ -2,7 +2,7 @@
 
 use crate::check::words::{byte, count, number, Token};
 use crate::record_numbers::{in_seconds, Said};
-use crate::tables::MAX_LINE_BYTES;
+use crate::tables::{BINARY32_LIMIT, MAX_LINE_BYTES};
 use crate::tape::{Kind, Node};
 use crate::Profile;
 
@@ -17,6 +17,8 @@ enum Role {
     Epoch,
     /// The metric with this index, which may be null.
     Metric(usize),
+    /// The same of the loss of an entry.
+    Loss(usize),
     Other,
 }
 
@@ -54,13 +56,15 @@ impl Layout {
             } else if is_at(place, said.epoch.map(|(node, _)| node)) {
                 Role::Epoch
             } else {
-                said.metrics.iter().position(|(_, (node, _))| node.at() == place).map_or(Role::Other, Role::Metric)
+                let index = said.metrics.iter().position(|(_, (node, _))| node.at() == place);
+                let is_loss = profile == Profile::Metrics && index.is_some_and(|index| said.metrics[index].0 == "loss");
+                index.map_or(Role::Other, if is_loss { Role::Loss } else { Role::Metric })
             }
         };
         let (mut numbers, mut start) = (Vec::new(), 0);
         for (kind, at, end) in record.scalars() {
             let role = role(at);
-            if kind == Kind::Number || kind == Kind::Null && matches!(role, Role::Metric(_)) {
+            if kind == Kind::Number || kind == Kind::Null && matches!(role, Role::Metric(_) | Role::Loss(_)) {
                 numbers.push((token(&line[start..at])?, role));
                 start = end;
             }
@@ -102,7 +106,7 @@ impl Layout {
                     (self.step, at) = (Some(step as i64), end);
                     continue;
                 }
-                Role::Metric(index) if byte(text, at) == b'n' => {
+                Role::Metric(index) | Role::Loss(index) if byte(text, at) == b'n' => {
                     at += text[at..].starts_with(b"null").then_some(4)?;
                     self.values[index] = f64::NAN;
                     continue;
@@ -119,7 +123,9 @@ impl Layout {
             match *role {
                 Role::Time => self.time = Some(in_seconds(value, self.profile)),
                 Role::Epoch => self.epoch = Some(value),
-                Role::Metric(index) => self.values[index] = value,
+                // With such a loss, an entry does not count.
+                Role::Loss(_) if value.abs() >= BINARY32_LIMIT => return None,
+                Role::Metric(index) | Role::Loss(index) => self.values[index] = value,
                 Role::Step | Role::Other => {}
             }
         }

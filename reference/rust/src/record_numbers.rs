@@ -2,6 +2,7 @@
 
 use crate::schema::{member, Constant, KindTable};
 use crate::tape::{Kind, Node};
+use crate::tables::BINARY32_LIMIT;
 use crate::Profile;
 
 /// Kinds of toy/v1 of whose records nothing but the time counts; those of all others have metrics, or say more.
@@ -88,8 +89,19 @@ fn said_by_entry<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
     if parts.numbers.iter().any(|(key, _)| member(table.fields, key).is_none()) {
         return None;
     }
+    if !counts(record) {
+        return None;
+    }
     let epoch = parts.epoch;
     Some(Said { kind: "entry", time, step: Some(step), epoch, metrics: parts.metrics(chosen)?, ..Said::default() })
+}
+
+/// Returns whether an entry counts, which may lack a loss: with one that is not binary32 or null, it does not.
+pub(crate) fn counts(entry: Node) -> bool {
+    entry.get("loss").is_none_or(|loss| match loss.kind() {
+        Kind::Null => true,
+        _ => finite(loss).is_some_and(|loss| loss.abs() < BINARY32_LIMIT),
+    })
 }
 
 fn said_by_scalar(record: Node) -> Option<Said> {
@@ -236,6 +248,16 @@ mod tests {
     #[test]
     fn entries_alone_count_milliseconds() {
         assert_eq!([2500.0, 2.5], [Profile::Toy, Profile::Metrics].map(|profile| in_seconds(2500.0, profile)));
+    }
+
+    #[test]
+    fn entry_with_a_loss_beyond_binary32_is_left_to_the_caller() {
+        let line = |loss: &str| format!("{{\"step\":7,\"wall_time_ms\":5.0,\"loss\":{loss},\"extra\":{{}}}}\n");
+        let text = [line("0.25"), line("-1e300"), line("null")].concat();
+        let found = columns(text.as_bytes(), Profile::Metrics);
+        let [Piece::Columns(_), Piece::Lines(size), Piece::Columns(_)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(line("-1e300").len(), *size);
+        assert_eq!(vec![Piece::Lines(line("true").len())], columns(line("true").as_bytes(), Profile::Metrics));
     }
 
     #[test]

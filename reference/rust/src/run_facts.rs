@@ -1,7 +1,7 @@
 //! What the telling lines of a run say of it, where they are plain.
 
 use crate::line_validation::LineValidator;
-use crate::record_numbers::finite;
+use crate::record_numbers::{counts, finite};
 use crate::tape::{Kind, Node};
 use crate::Profile;
 
@@ -70,6 +70,9 @@ pub(crate) fn facts_of(
             _ => record.get("kind").filter(|kind| kind.kind() == Kind::String)?.string(),
         };
         profile.kind(if profile == Profile::Metrics { "entry" } else { &kind })?;
+        if profile == Profile::Metrics && !counts(record) {
+            return None;
+        }
         facts.take_time(record, profile)?;
         match &*kind {
             "run_start" => {

@@ -32,7 +32,7 @@ const reader = await bundled("../../viewer/src/folder/worker.ts");
 const code = (await bundled("../../viewer/src/site.ts", { WORKER_SOURCE: JSON.stringify(reader) })).replaceAll("</script", "<\\/script");
 const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 // A link may name the address of a log (#url=); a log has no way to name one.
-const policy = `default-src 'none'; script-src ${digest(code)}; style-src ${digest(css)}; worker-src blob:; connect-src 'self' https:; img-src data: blob:; base-uri 'none'; form-action 'none'`;
+const policy = `default-src 'none'; script-src ${digest(code)}; style-src ${digest(css)}; worker-src blob:; connect-src 'self' https:; img-src data: blob:; media-src data: blob:; base-uri 'none'; form-action 'none'`;
 const shown = readFileSync(join(viewer, "index.html"), "utf8")
   .replace(/(Content-Security-Policy" content=")[^"]*/, (_, start) => start + policy)
   .replace("<title>toyspec</title>", "<title>See your runs – toyspec</title>")

@@ -39,9 +39,9 @@ async function filesBelow(root: FileSystemDirectoryEntry, isAlsoWanted: AlsoWant
       if (entry.isDirectory) pending.push({ directory: entry as FileSystemDirectoryEntry, path, isSealed });
       // A directory with the name of a sidecar is one that cannot be read.
       if (entry.isDirectory && isWanted) found.push({ path: `${path}/`, blob: new Blob() });
-      // Whether a file of media is there is all that is asked.
-      if (entry.isFile && !isWanted && next.directory.name === MEDIA_FOLDER) found.push({ path, blob: new Blob() });
-      else if (entry.isFile && (isWanted || isAlsoWanted(entry.name))) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+      if (entry.isFile && (isWanted || isAlsoWanted(entry.name))) found.push({ path, blob: await fileOf(entry as FileSystemFileEntry) });
+      // A check only asks whether a file of media is there.
+      else if (entry.isFile && next.directory.name === MEDIA_FOLDER) found.push({ path, blob: new Blob() });
     }
   }
   return found;

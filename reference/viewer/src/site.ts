@@ -5,13 +5,13 @@ import { dropped, picked } from "../../typescript/page/picking.js";
 import { isStreamName, type PickedFile, type Selection } from "../../typescript/page/selection.js";
 import { addressesIn, fetched } from "./addresses.js";
 import { App } from "./app.js";
-import { Folder } from "./backends/folder.js";
+import { digestIn, Folder } from "./backends/folder.js";
 import { HINTS } from "./dialects/usual-names.js";
 import { demo } from "./folder/demo.js";
 
 const DEMO = "#demo";
 const LINKED = "#url=";
-const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name);
+const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name) || digestIn(name) !== null;
 
 class Site {
   private backend: Folder | null = null;

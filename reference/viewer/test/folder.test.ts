@@ -208,7 +208,7 @@ function folderOf(files: { [name: string]: Uint8Array<ArrayBuffer> }): Catalog {
   return new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files: picked }] }), () => undefined);
 }
 
-test("what is said of ranks is what the server says, and only the run itself is listed", async () => {
+test("ranks are described as the server describes them, and only the run itself is listed", async () => {
   const cases = JSON.parse(readFileSync(join(ROOT, "reference/viewer/test/ranks.json"), "utf8")) as { [path: string]: unknown };
   assert.ok(Object.keys(cases).length > 15);
   for (const [path, expected] of Object.entries(cases)) {

@@ -70,6 +70,25 @@ def test_text_has_contrast(watch: Watch, site: Path) -> None:
     assert {} == {place: found for place, found in faint.items() if found}
 
 
+_SHIFTS = """window.shifts = [];
+new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) => [
+    entry.value, entry.sources.map((source) => source.node?.outerHTML?.slice(0, 80)),
+]))).observe({type: "layout-shift", buffered: true});"""
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_nothing_moves_while_a_page_loads(watch: Watch, size: tuple[int, int]) -> None:
+    """The browser counts no shift of the layout on pages that everyone opens, from first picture to last script."""
+    page = watch.new_page(size)
+    page.add_init_script(_SHIFTS)
+    moved = {}
+    for address in ("", "viewer/", "install/", "tutorial/", "check/"):
+        page.goto(address, wait_until="load")
+        page.wait_for_timeout(800)
+        moved[address] = [shift for shift in page.evaluate("shifts") if shift[0] > 0.001]
+    assert {} == {address: shifts for address, shifts in moved.items() if shifts}
+
+
 def scheme_of(page: Page) -> str | None:
     """Return the colour scheme that *page* shows, as the theme names it."""
     return page.locator("body").get_attribute("data-md-color-scheme")

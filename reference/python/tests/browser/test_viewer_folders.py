@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -10,8 +11,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from browser.test_viewer_media import png
+from browser.test_viewer_ranks import ranked, require_fork, require_ranks
 from browser.viewer_pages import drawn, pixels
 from browser.watching import PHONE, Watch
+from toyspec.format.run_files import media_file
+
+__all__ = ["ranked"]
 
 START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s","config":{"lr":0.1}}\n'
 END = '{"kind":"run_end","t":9e5,"reason":"completed"}\n'
@@ -74,6 +80,32 @@ def test_folder_from_a_disk(disk: Watch, runs: Path) -> None:
     expect(page.locator(".finding-error")).to_contain_text("nul-bytes")
     page.get_by_role("button", name="Line 202").click()
     expect(page.locator(".raw").first).to_contain_text("\\x00\\x00 lost")
+
+
+def test_ranks_and_media_of_a_folder(disk: Watch, ranked: Path) -> None:
+    """A run of several ranks is one run, with the band and the fork; pictures and tables are those of the folder."""
+    picture, table = png(90), b"id,n\n1,<b>two</b>\n"
+    records = ""
+    for data, media_type in ((picture, "image/png"), (table, "text/csv")):
+        digest = hashlib.sha256(data).hexdigest()
+        file = ranked / "fork" / (media_file(digest, media_type) or "")
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(data)
+        record = {"kind": "media", "t": 1.0, "step": 150, "name": "pred", "media_type": media_type, "sha256": digest}
+        records += json.dumps(record) + "\n"
+    stream = ranked / "fork" / "events.jsonl"
+    *lines, end = stream.read_text("utf-8").splitlines(keepends=True)
+    stream.write_text("".join(lines) + records + end, "utf-8")
+    page = disk.new_page()
+    page.goto("")
+    choose(page, ranked)
+    expect(page.locator(".row")).to_have_count(2)
+    page.goto("#run/parent")
+    require_ranks(page)
+    page.goto("#run/fork")
+    require_fork(page)
+    page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
+    expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
 
 
 def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:

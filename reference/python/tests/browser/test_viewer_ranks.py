@@ -40,9 +40,9 @@ def step(number: int, loss: float | None, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def ranked(tmp_path: Path) -> Path:
     """Return a directory with a run of four ranks, and one that was forked from it at step 100."""
-    root = tmp_path / "runs"
+    root = tmp_path / "ranked"
     for rank in range(4):
         steps = [
             step(at, 9.0 if (rank, at) == (3, SPIKE) else 1.0 + rank, compute_us=1500 if rank == 1 else 1000)
@@ -106,9 +106,9 @@ def require_fork(page: Page) -> None:
     assert max(x for x, _ in before) <= border + 2
 
 
-def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, runs: Path) -> None:
+def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path) -> None:
     """Mean, smallest and largest are drawn; the user may see each rank, or the first alone."""
-    page, _ = viewed.open(runs, "#run/parent")
+    page, _ = viewed.open(ranked, "#run/parent")
     require_ranks(page)
     choice = page.get_by_label("How ranks are shown")
     choice.select_option("each rank")
@@ -121,9 +121,9 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, runs: Path) -
     expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
 
 
-def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, runs: Path) -> None:
+def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, ranked: Path) -> None:
     """The line is one of the stream of that rank."""
-    page, _ = viewed.open(runs, "#run/parent?focus=loss")
+    page, _ = viewed.open(ranked, "#run/parent?focus=loss")
     charted(page, "4 ranks")
     box = page.locator(".chart-overlay").first.bounding_box()
     assert box
@@ -134,9 +134,9 @@ def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, runs: Path) -> None:
     expect(page.locator(".chart-line .raw")).to_contain_text('"loss": 9.0')
 
 
-def test_curve_of_the_parent_ends_at_the_fork(viewed: Viewed, runs: Path) -> None:
+def test_curve_of_the_parent_ends_at_the_fork(viewed: Viewed, ranked: Path) -> None:
     """It is drawn by step alone, and a link leads to the parent."""
-    page, _ = viewed.open(runs, "#run/fork")
+    page, _ = viewed.open(ranked, "#run/fork")
     require_fork(page)
     page.get_by_label("Axis x").select_option("time")
     expect(page.locator(".relatives")).to_contain_text("The run before the fork is drawn by step alone.")
@@ -161,9 +161,9 @@ def test_early_fork_of_a_long_parent_has_its_part(viewed: Viewed, tmp_path: Path
 
 
 @pytest.fixture
-def reported(browser: Browser, runs: Path, tmp_path: Path) -> Callable[[str], Page]:
+def reported(browser: Browser, ranked: Path, tmp_path: Path) -> Callable[[str], Page]:
     """Return what opens a report on the runs at a hash."""
-    page_text, _ = html_report([str(runs)], now=0.0)
+    page_text, _ = html_report([str(ranked)], now=0.0)
     file = tmp_path / "report.html"
     file.write_text(page_text, "utf-8")
     watch = Watch(browser, file.as_uri())

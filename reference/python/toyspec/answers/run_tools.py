@@ -43,7 +43,7 @@ class RunTools:
         self._choice = DialectChoice()
 
     def list_runs(self, folder: str = ".", where: str = "", sort: str = "", limit: int = 50) -> str:
-        """List runs, best first. `where` filters them: "final_loss < 2 and config.lr > 1e-4"."""
+        """List runs, best first. `where` filters them: "final_loss < 2 and config.lr > 1e-4", "alerts > 0"."""
         folders, left_out = self._paths.clean_folders(folder)
         runs = list_runs(*folders, dialect=self._choice) if folders else None
         rows: list[dict[str, Any]] = []

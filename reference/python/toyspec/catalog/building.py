@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
@@ -17,14 +19,16 @@ from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import CatalogError
 from toyspec.findings import PathError
+from toyspec.health.rules import AnyRule, rules_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.rows import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.distributed.crews import Workers
+    from toyspec.reading.configuration import Configuration
     from toyspec.watching import Watch
 
 
@@ -53,12 +57,14 @@ class _Options(NamedTuple):
     with_values: bool
     workers: int | Workers
     on_progress: Watch | None
+    rules: tuple[AnyRule, ...] | None
 
 
-def build_catalog(
+def build_catalog(  # noqa: PLR0913 - each is an option of its own
     *roots: str | os.PathLike[str],
     out: str | os.PathLike[str],
     values: bool = False,
+    health: str | Sequence[Mapping[str, Any]] | Configuration | None = None,
     workers: int | Workers = 1,
     dialect: DialectChoice | str | None = "auto",
     on_progress: Watch | None = None,
@@ -66,17 +72,20 @@ def build_catalog(
     """Read every run below *roots*, paths or addresses, and write the catalog into the directory *out*.
 
     It has one row for each run, in Parquet files by the day on which the runs started; with *values* also one for each
-    value of each metric. *workers* is a number of processes or a Ray cluster. The catalog appears whole: a build that
-    is stopped leaves the earlier one. *on_progress* is given the number of bytes done and of all bytes.
-    Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files, and
-    WorkersError.
+    value of each metric. With *health*, as of ``check_health``, ``alerts`` is the number of incidents of each run, and
+    each run is read once more. *workers* is a number of processes or a Ray cluster. The catalog appears whole: a build
+    that is stopped leaves the earlier one. *on_progress* is given the number of bytes done and of all bytes.
+    Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files,
+    WorkersError, and ValueError or ConfigurationError for a wrong health rule.
     """
     places = _outermost([_absolute(os.fspath(root)) for root in roots or (".",)])
-    options = _Options(DialectChoice.of(dialect), values, workers, on_progress)
+    rules = None if health is None else rules_of(health)
+    options = _Options(DialectChoice.of(dialect), values, workers, on_progress, rules)
     catalog = os.path.abspath(os.fspath(out))
     with writing(catalog) as work:
         before = _manifest(catalog)
-        base = Manifest(roots=places, has_values=values, generation=before.generation)
+        kept = None if rules is None else msgspec.to_builtins(rules)
+        base = Manifest(roots=places, has_values=values, health=kept, generation=before.generation)
         base.former = [*before.runs, *before.names, *before.values]
         return _build(catalog, work, base, None, options)
 
@@ -92,14 +101,16 @@ def update_catalog(
 
     A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
     or if it could not be read. It is read whole; one that takes more than a second to read and still grows keeps its
-    row, which is as of the number of bytes in ``as_of``. Only the files with the days of such runs are written.
+    row, which is as of the number of bytes in ``as_of``. Health rules are those of the build. Only the files with the
+    days of such runs are written.
     Raises as ``build_catalog`` does, and CatalogError for what is not a catalog of this version.
     """
     path = os.path.abspath(os.fspath(catalog))
     read_manifest(path)
     with writing(path) as work:
         old = read_manifest(path)
-        options = _Options(DialectChoice.of(dialect), old.has_values, workers, on_progress)
+        rules = None if old.health is None else msgspec.convert(old.health, tuple[AnyRule, ...])
+        options = _Options(DialectChoice.of(dialect), old.has_values, workers, on_progress, rules)
         return _build(path, work, old, old, options)
 
 
@@ -134,7 +145,7 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
     kept = found.runs
     read, failed = _read(found, base.roots, work, options, old_rows)
     errors = unlisted + failed
-    made = Manifest(roots=base.roots, has_values=base.has_values, generation=base.generation + 1)
+    made = Manifest(roots=base.roots, has_values=base.has_values, health=base.health, generation=base.generation + 1)
     tables = Tables(catalog, work, old_rows)
     try:
         made.runs = tables.write(old.runs if old else [], made.generation)
@@ -170,7 +181,7 @@ def _read(
     """
     errors: list[PathError] = []
     total, done, number = found.size(), 0, 0
-    plan = Plan(options.choice, options.with_values)
+    plan = Plan(options.choice, options.with_values, options.rules)
     places: dict[str, int] = {}
     jobs = (
         Job(stream, stream.path in old_rows and found.is_changed(places[stream.path]))

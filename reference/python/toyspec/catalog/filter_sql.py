@@ -27,7 +27,7 @@ coalesce(json_extract_string(dialect, '$.name'), ''), array_to_string(tags, chr(
 _REASON = "coalesce(to_json(reason), json_extract(run_end, '/reason'), 'null'::JSON)"
 _JSON = {"reason": _REASON, "final_loss": "coalesce(said_loss::JSON, 'null'::JSON)"}
 _LISTS = frozenset(["tag", "tags"])
-_OF_CATALOGS = {"errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos"}
+_OF_CATALOGS = {"errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos", "alerts": "alerts"}
 
 
 def _with_aliases(columns: dict[str, str]) -> dict[str, str]:
@@ -39,7 +39,7 @@ _COLUMNS = _OF_CATALOGS | _with_aliases(
 )
 """The SQL of what every run has, by the names of fields."""
 _NUMBERS = frozenset(
-    ["errors", "warnings"]
+    ["alerts", "errors", "warnings"]
     + [field for field in _COLUMNS if COLUMNS.get(ALIASES.get(field, field), {}).get("type") in ("integer", "number")]
 )
 _PARTS = {"last": ("last",), "best": ("best",), "nan": ("nan",)}

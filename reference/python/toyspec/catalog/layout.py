@@ -9,7 +9,7 @@ import contextlib
 import os
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 5
+LAYOUT = 6
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"
@@ -43,6 +43,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Absolute paths and addresses of what was searched."""
     has_values: bool = False
     """Whether there is a table of every value of every metric."""
+    health: list[dict[str, Any]] | None = None
+    """The health rules whose incidents the runs have, in full; None if they were not asked for."""
     generation: int = 1
     """Number of times that the catalog was written."""
     count: int = 0

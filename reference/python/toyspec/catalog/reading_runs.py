@@ -13,6 +13,7 @@ from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
+from toyspec.health.checking import incidents_of
 from toyspec.places.addresses import is_address
 from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.reader import read
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.index import Kind
     from toyspec.catalog.rows import Findings
+    from toyspec.health.rules import AnyRule
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.walking import Stream
 
@@ -130,6 +132,8 @@ class Plan(NamedTuple):
 
     choice: DialectChoice
     with_values: bool
+    rules: tuple[AnyRule, ...] | None = None
+    """The health rules whose incidents are counted; None if they are not."""
 
 
 class Job(NamedTuple):
@@ -210,7 +214,8 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
     summary.may_be_annotated = stream.may_be_annotated
-    row = row_of(summary, digest.findings) | {"stream": stream.path, "identity": stream.identity}
+    incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
+    row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
     if summary.state in _OPEN and summary.extent.size > longest(stream.path):
         row["as_of"] = summary.extent.size
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""

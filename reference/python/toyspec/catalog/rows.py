@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     """The severity of each rule that a run breaks, and the number of its findings."""
 
 
-def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
-    """Return the row of a run from its *summary* and its *findings*."""
+def row_of(summary: RunSummary, findings: Findings, incidents: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Return the row of a run from its *summary*, its *findings*, and its *incidents* by health rule, where known."""
     start = summary.start
     rest = {name: value for name, value in start.items() if name not in ("config", "model")}
     counts = _counts(findings)
@@ -44,13 +44,14 @@ def row_of(summary: RunSummary, findings: Findings) -> dict[str, Any]:
         "dialect": summary.dialect,
         "day": day_of(facts.started_at),
         "as_of": None,
+        "alerts": None if incidents is None else sum(incidents.values()),
         **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
         "config": _object(start.get("config")),
         "model": _object(start.get("model")),
         "run_start": rest,
         "run_end": summary.end,
         "metrics": metrics,
-        "findings": counts,
+        "findings": counts | {f"health-{rule}": number for rule, number in (incidents or {}).items()},
         "said_loss": msgspec.json.encode(loss).decode() if says else None,
         "settings": facts.settings,
     }

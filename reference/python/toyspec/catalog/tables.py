@@ -25,9 +25,10 @@ COLUMNS = {
     "sealed": "BOOLEAN", "ended": "VARCHAR", "reason": "VARCHAR", "error": "VARCHAR",
     "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
-    "as_of": "BIGINT", "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "progress": "DOUBLE",
-    "remaining": "DOUBLE", "said_loss": "VARCHAR", "config": "JSON", "model": "JSON", "settings": "JSON",
-    "run_start": "JSON", "run_end": "JSON", "metrics": "JSON", "findings": "JSON", "identity": "VARCHAR",
+    "as_of": "BIGINT", "alerts": "BIGINT", "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT",
+    "progress": "DOUBLE", "remaining": "DOUBLE", "said_loss": "VARCHAR", "config": "JSON", "model": "JSON",
+    "settings": "JSON", "run_start": "JSON", "run_end": "JSON", "metrics": "JSON", "findings": "JSON",
+    "identity": "VARCHAR",
 }  # fmt: skip
 """The columns of the table of runs, with their types in DuckDB.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.health_options import add_health, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
@@ -34,7 +35,8 @@ so do DuckDB and Polars: it is Parquet, in files of whole days.
 
 A row has the facts of a run and, as JSON, its settings, what is known of each
 metric, and the number of findings of each rule. In queries each of these is a
-column: config.lr, last.loss, best.val/acc, findings.invalid-json.
+column: config.lr, last.loss, best.val/acc, findings.invalid-json. With --health,
+alerts is the number of incidents, and findings.health-RULE that of each rule.
 
 A run that takes more than a second to read keeps its row while it is written:
 as_of is the number of bytes that the row is about, until the run ends.
@@ -51,7 +53,9 @@ exit status:
 examples:
   toyspec catalog build s3://bucket/runs --out catalog/
   toyspec catalog update catalog/
-  toyspec ls --catalog catalog/ --sort best.val/acc -n 20"""
+  toyspec ls --catalog catalog/ --sort best.val/acc -n 20
+  toyspec catalog build --health runs/ && toyspec ls --catalog catalog \\
+    --where 'alerts > 0' --columns alerts"""
 
 
 def configure(parser: Parser) -> None:
@@ -66,6 +70,7 @@ def configure(parser: Parser) -> None:
         "--out", metavar="DIR", type=local_path, help=f"with build: where the catalog is; default: {_DEFAULT}"
     )
     parser.add_argument("--values", action="store_true", help="with build: also a table of every value of every metric")
+    add_health(parser, "with build: count the incidents of each")
     parser.add_argument("--json", action="store_true", help="print an object")
     add_workers(parser, default=0)
     add_dialect(parser)
@@ -95,18 +100,21 @@ def _done(options: Namespace, progress: Progress) -> CatalogReport:
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
     watch = progress.update if progress.active else None
+    chosen_rules(options, configuration)
     if options.action == "build":
         roots = options.places or list(configuration.roots) or ["."]
         return build_catalog(
             *roots,
             out=options.out or _DEFAULT,
             values=options.values,
+            health=options.health_preset or (configuration if options.health else None),
             workers=workers,
             dialect=choice,
             on_progress=watch,
         )
-    if options.out is not None or options.values:
-        raise UsageError("--out and --values are options of build; an update keeps what the catalog has")
+    if options.out is not None or options.values or options.health or options.health_preset:
+        fact = "--out, --values, --health and --health-preset are options of build"
+        raise UsageError(f"{fact}; an update keeps what the catalog has, health rules included")
     if len(options.places) > 1:
         raise UsageError(f"update takes one catalog, not {len(options.places)}")
     return update_catalog((options.places or [_DEFAULT])[0], workers=workers, dialect=choice, on_progress=watch)

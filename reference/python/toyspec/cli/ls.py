@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.objects import dialect_object, facts_object
+from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
@@ -20,7 +21,7 @@ from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.columns import FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
+from toyspec.runs.columns import ALERTS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
 from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ _DESCRIPTION = (
     "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
     "~ (contains), =~ (regular expression), numbers with units (2h, 5mb, 70%),\n"
     "and, or, not, parentheses. A word alone is searched in name, path, group, tags,\n"
-    "state and profile.\n"
+    "state and profile. errors, warnings and findings are numbers of a check, and\n"
+    "alerts of the incidents that health rules find: these read each run once more.\n"
     "\n"
     "A run that `toyspec annotate` has given a name is listed with it, and a starred\n"
     "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
@@ -80,7 +82,8 @@ _EXAMPLES = (
     "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
     "  toyspec ls --sort val/loss -n 5 --columns lr runs/\n"
     "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' --csv runs/ > best.csv\n"
-    "  toyspec ls --where 'state != complete or nan.loss > 0' runs/"
+    "  toyspec ls --where 'state != complete or nan.loss > 0' runs/\n"
+    "  toyspec ls --where 'alerts > 0' --columns alerts runs/"
 )
 
 
@@ -149,6 +152,9 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
+    if ALERTS in asked and options.catalog is None:
+        # A wrong rule is reported before anything is read.
+        all_rules(None, configuration)
     if options.catalog is not None:
         try:
             return _list_catalog(_catalog(options), options, columns)

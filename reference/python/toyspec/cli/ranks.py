@@ -56,8 +56,7 @@ def run(options: Namespace) -> int:
         sys.stdout.write(inert_json(ranks_row(ranks)) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
-    size = "" if ranks.world_size is None else f" of {ranks.world_size}"
-    terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {len(ranks.ranks)}{size} ranks have a log")
+    terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {number_of_ranks(ranks)} have a log")
     table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
     table += [_row(each) for each in ranks.ranks]
     kept = [column for column in zip(*table, strict=True) if any(column[1:])]
@@ -77,6 +76,14 @@ def run(options: Namespace) -> int:
     if len(ranks.metrics) > _MOST_LISTED:
         terminal.line(f"and {len(ranks.metrics) - _MOST_LISTED} more metrics; --json has all")
     return exit_codes.OK
+
+
+def number_of_ranks(ranks: Ranks) -> str:
+    """Return how many ranks have a log, of how many that there are."""
+    size, number = ranks.world_size, len(ranks.ranks)
+    earlier = sum(each.rank >= size for each in ranks.ranks) if size is not None else 0
+    more = f", and {earlier} of an earlier attempt," if earlier else ""
+    return f"{number - earlier}{'' if size is None else f' of {size}'} ranks{more}"
 
 
 def rank_facts(ranks: Ranks) -> Iterator[str]:

@@ -245,11 +245,11 @@ def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
     """Yield which ranks of a run with several have a log, which stopped first, and which is slowest."""
     if not ranks_beside(run.path):
         return
-    from toyspec.cli.ranks import rank_facts
+    from toyspec.cli.ranks import number_of_ranks, rank_facts
     from toyspec.runs.ranks import ranks_of
 
     ranks = ranks_of(run.directory)
-    yield "ranks", f"{len(ranks.ranks)} of {ranks.world_size or 'an unknown number'} have a log; see `toyspec ranks`"
+    yield "ranks", f"{number_of_ranks(ranks)} have a log; see `toyspec ranks`"
     for line in rank_facts(ranks):
         yield "", line
 

@@ -81,7 +81,7 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield title and name of each thing that *record* is or has, with what is said of it."""
+    """Yield title and name of each thing that *record* is or has, with what describes it."""
     if record.kind == "scalars":
         texts = record.get("texts")
         for name, text in texts.items() if isinstance(texts, dict) else ():
@@ -119,7 +119,7 @@ class _Thing:
         self._reward_count = 0
 
     def take(self, record: Record, note: str) -> None:
-        """Take in one record, with what is said of it."""
+        """Take in one record, with what describes it."""
         self.count += 1
         if record.step is not None:
             self._first = record.step if self._first is None else min(self._first, record.step)

@@ -11,6 +11,7 @@ from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.numbers import number
 from toyspec.format.run_files import media_file
+from toyspec.reading.annotations import read_annotations
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
@@ -64,16 +65,19 @@ class ExportedRun:
         self.path = path
         self.stream, _ = locate_stream(path)
         self._attempts = Attempts()
+        self._started_at: int | None = None
         self.start: dict[str, Any] = {}
-        """The first run_start; empty where there is none."""
+        """The first run_start, with what annotations say in place of it; empty where there is none."""
         self.end: dict[str, Any] | None = None
         """The last run_end; None where there is none, and where the run has gone on after it."""
         self.size = stream_size(self.stream)
+        annotations = read_annotations(self.stream)
         with read(self.stream, mode="salvage") as reading:
             for record in reading:
                 self._attempts.learn(record)
                 if record.kind == "run_start" and not self.start:
-                    self.start = record.value
+                    self.start = annotations.over(record.value) if annotations.count else record.value
+                    self._started_at = record.offset
                 self.end = record.end or (None if record.goes_on else self.end)
             profile = reading.report.profile
         if profile != "toy/v1":
@@ -111,7 +115,7 @@ class ExportedRun:
         """
         with read(self.stream, mode="salvage") as reading:
             for record, is_latest in self._with_verdict(self.watched(reading, ledger)):
-                for item in _items_of(record, self._attempts):
+                for item in self._items_of(record):
                     ledger.items += 1
                     if not is_latest and attempts == "latest":
                         ledger.drop(SUPERSEDED, item.place, item.value)
@@ -120,6 +124,13 @@ class ExportedRun:
                     else:
                         yield item
             drop_damage(reading.report, ledger)
+
+    def _items_of(self, record: Record) -> Iterator[Item]:
+        if record.offset == self._started_at:
+            # The first one says what the run is.
+            yield from _start_items(self.start, (float(record.time or 0.0), None), f"line {record.line}")
+        else:
+            yield from _items_of(record, self._attempts)
 
     def watched(self, records: Iterable[Record], ledger: Ledger) -> Iterator[Record]:
         """Yield *records*, those of the run, and report to *ledger* how far they are."""

@@ -59,7 +59,7 @@ def _events(directory: str, known: dict[str, str], ledger: Ledger) -> Iterator[d
     with closing(sqlite3.connect("")) as database:
         _fill(database, directory, known, ledger)
         others = partial(_others, directory, known, ledger)
-        # Files hold infinity as it is, and the largest number is one.
+        # Files have infinity as `inf`: the largest number is a number.
         yield from MlflowImport(database, known["run_id"], ledger, others, largest=inf).events()
 
 

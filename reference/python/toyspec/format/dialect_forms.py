@@ -26,13 +26,20 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
-    r"(?<![\w./()%@-])([A-Za-z_][\w./()%@-]*)['\"]?(?:\s?[=:]\s{0,8}|\s{1,3})['\"]?"
+    # The first name in parentheses: (mean=0.5, max=2).
+    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration and a date begin with digits too.
     r"(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
     # What cannot follow a number, where two writes were glued; or thousands and millions, as people write them.
     r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
     re.ASCII | re.IGNORECASE,
+)
+_SIGN = re.compile(r"[=:]|\bis\b")
+# What is before the last word of a name.
+_WORDS_BEFORE = re.compile(r"(?:[|;,>\]})]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+_PHASE_BEFORE = re.compile(
+    r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
 # Fortran writes an exponent of double precision with D, always with a sign.
 _FORTRAN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+", re.ASCII)
@@ -46,6 +53,8 @@ _WRAPPED = re.compile(r"[A-Za-z_][\w.]*\((.*)\)", re.ASCII)
 _IN_BRACKETS = re.compile(r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]", re.ASCII)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
+# Of a line that was overwritten more often, the last states are looked at.
+_MOST_STATES = 100
 _LONG_LINE = 1 << 20
 _ABSENT = ("", "NA", "N/A", "n/a", "None", "null")
 _FIRST_NUMBER = re.compile(
@@ -282,6 +291,11 @@ class PatternForm:
         self._carry = dict.fromkeys(form.carry)
         self._place = form.place
         self._first_outer = form.place.first if form.place is not None else 0
+        self._last_place = -1, -1
+        self._before, self._interval = 0, 1
+        # Programs print their own names; in other output, a line is only known by the one before.
+        self._follows = dialect.rank != "program"
+        self._columns: dict[int, list[str]] = {}
         self._index = form.index
         self._lists = dialect.values.lists
         self._rows = 0
@@ -298,42 +312,62 @@ class PatternForm:
         return "" if found is None else found[0]
 
     def _parts(self, data: bytes) -> dict[str, str] | None:
-        if len(data) > _MOST_TEXT:
-            return None
-        text = _ESCAPES.sub("", data.decode("utf-8", "replace")).rstrip("\r")
         # A progress bar overwrites its line: what a terminal shows in the end is read.
-        for state in reversed(text.split("\r")):
+        states = data.rstrip(b"\r").rsplit(b"\r", _MOST_STATES)
+        for state in reversed(states):
+            if len(state) > _MOST_TEXT:
+                continue
+            text = _ESCAPES.sub("", state.decode("utf-8", "replace"))
             for pattern in self._patterns:
-                match = pattern.search(state)
+                match = pattern.search(text)
                 if match:
                     return {name: part for name, part in match.groupdict().items() if part is not None}
         return None
 
     def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
-        inner = parts.pop(_JSON_GROUP, None)
+        if "columns" in parts:
+            names = parts["columns"].split()
+            self._columns[len(names)] = _different(names)
+            return None
+        inner, cells = parts.pop(_JSON_GROUP, None), parts.pop("cells", "").split()
         pairs, eval_pairs = parts.pop("pairs", None), parts.pop("eval_pairs", None)
         found: dict[str, Any] = {}
         for name, part in parts.items():
             found |= self._listed(name, part) or {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part))}
         if self._place is not None:
             self._put_step(found, self._place)
-        for name in self._carry:
-            if name in found:
-                self._carry[name] = found[name]
-            elif self._carry[name] is not None:
-                found[name] = self._carry[name]
+        if not self._carried(found):
+            return None
         if inner is not None:
             members = self._json.read(inner.encode(), first=False)
             members = members or self._json.validate(inner.encode(), first=False).value
             if members is None:
                 return None
             found |= members
+        # Two streams may be written to one file: a header of another width may be between.
+        columns = self._columns.get(len(cells), [])
+        found |= {name: _cell(cell) for name, cell in zip(columns, cells, strict=False)}
         found = _with_pairs(found, pairs, separator=self._separator)
         found = _with_pairs(found, eval_pairs, prefix="eval/", separator=self._separator)
         if self._index:
             found.setdefault(self._index, self._rows)
             self._rows += 1
         return found
+
+    def _carried(self, found: dict[str, Any]) -> bool:
+        """Put what holds from the lines before into *found*; return whether it is a record, and not of the settings."""
+        if (
+            self._follows
+            and self._carry
+            and all(name not in found and last is None for name, last in self._carry.items())
+        ):
+            return False
+        for name in self._carry:
+            if name in found:
+                self._carry[name] = found[name]
+            elif self._carry[name] is not None:
+                found[name] = self._carry[name]
+        return True
 
     def _listed(self, name: str, part: str) -> dict[str, Any]:
         """Return the numbers of the list in *part* by *name* and their place in it; empty if it is not one."""
@@ -351,6 +385,23 @@ class PatternForm:
             # Who counts epochs from 0 begins with it.
             self._first_outer = min(self._first_outer, outer) if outer >= 0 else self._first_outer
             found[place.key] = (outer - self._first_outer) * size + inner
+        elif size is None and type(outer) is int and type(inner) is int:
+            found[place.key] = self._counted_on(outer, inner)
+
+    def _counted_on(self, outer: int, inner: int) -> int:
+        """Return the step of the place *inner* in the epoch *outer*, whose length is not known.
+
+        A count that starts again with an epoch goes on after the last place of the epoch before.
+        """
+        last_outer, furthest = self._last_place
+        if outer != last_outer:
+            if inner <= furthest:
+                self._before += furthest + (0 if inner else self._interval)
+            furthest = -1
+        elif inner > furthest >= 0:
+            self._interval = inner - furthest
+        self._last_place = outer, max(inner, furthest)
+        return self._before + inner
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
         """Return the result for other output: it is passed over."""
@@ -513,14 +564,32 @@ def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separato
 def _pairs_in(text: str) -> list[tuple[str, str, str]]:
     """Return names and numbers in *text*; those in ``total[loss=1.5, lr=0.1]`` are ``total/loss`` and ``total/lr``."""
     if "[" not in text:
-        return _PAIR.findall(text)
+        return _named_pairs(text)
     found: list[tuple[str, str, str]] = []
     at = 0
     for group in _IN_BRACKETS.finditer(text):
-        found += _PAIR.findall(text[at : group.start()])
-        found += [(f"{group[1]}/{name}", figure, glued) for name, figure, glued in _PAIR.findall(group[2])]
+        found += _named_pairs(text[at : group.start()])
+        found += [(f"{group[1]}/{name}", figure, glued) for name, figure, glued in _named_pairs(group[2])]
         at = group.end()
-    return found + _PAIR.findall(text[at:])
+    return found + _named_pairs(text[at:])
+
+
+def _named_pairs(text: str) -> list[tuple[str, str, str]]:
+    """Return names and numbers in *text*.
+
+    A name has the words before it, back to a mark between pairs: ``, Val Loss: 0.5``. Without such a mark it has those
+    that name a phase.
+    """
+    found: list[tuple[str, str, str]] = []
+    at = 0
+    for pair in _PAIR.finditer(text):
+        # A line of nothing but pairs begins with a name.
+        before = ("|" if at == 0 and text[:1].isalpha() else "") + text[at : pair.start(1)]
+        has_sign = _SIGN.search(text, pair.end(1), pair.start(2)) is not None
+        words = (_WORDS_BEFORE.search(before) if has_sign else None) or _PHASE_BEFORE.search(before)
+        found.append(((words[1] if words else "") + pair[1], pair[2], pair[3]))
+        at = pair.end()
+    return found
 
 
 def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:

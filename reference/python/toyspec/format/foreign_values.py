@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import sys
 import types
+import uuid
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from os import PathLike, fspath
@@ -65,6 +67,29 @@ def built_in(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, _NO_LISTS) and len(value) <= _LONGEST_SEQUENCE:
         return list(value)
     return msgspec.to_builtins(value, str_keys=True)
+
+
+def plain(value: Any) -> str | float | bool | None:
+    """Return what is not a number by itself as the text or number that ``built_in`` makes of it; None for all else.
+
+    That are paths, members of enumerations, dates and times, identifiers, classes, types of numbers and devices.
+    """
+    found = _as_text(value)
+    if found is None and isinstance(value, Enum):
+        found = built_in(value)
+    if found is None and isinstance(value, dt.date | dt.time):
+        found = value.isoformat()
+    if found is None and isinstance(value, dt.timedelta | uuid.UUID):
+        found = str(value)
+    return found if isinstance(found, str | int | float) else None
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """Return the fields of a dataclass, of a named tuple, or of a class of attrs or msgspec; None for all else."""
+    names = _field_names(value)
+    if names is None and isinstance(value, tuple | msgspec.Struct):
+        names = getattr(value, "_fields" if isinstance(value, tuple) else "__struct_fields__", None)
+    return None if names is None or isinstance(value, type) else {name: getattr(value, name) for name in names}
 
 
 def _field_names(value: Any) -> list[str] | None:

@@ -20,6 +20,8 @@ from toyspec.format.decoding import typed_decoder
 from toyspec.format.line_validation import decode, holds_long_number
 from toyspec.format.record_mapping import MILLISECONDS
 from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import BINARY32_LIMIT
+from toyspec.generated.records import RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,7 @@ _PHASES = frozenset(["train", "eval", "decode", "serve"])
 _MOST_METRICS = 256
 _Step = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 _Time = Annotated[float, msgspec.Meta(ge=0)]
+_BINARY32 = msgspec.Meta(gt=-BINARY32_LIMIT, lt=BINARY32_LIMIT)
 _NAN = float("nan")
 # A type cannot have such keys.
 _UNUSABLE = re.compile(r'[\\"\x00-\x1f]')
@@ -164,7 +167,7 @@ def _shape(kind: Kind, keys: tuple[str, ...], extra: tuple[str, ...], phase: str
         return None
     numbers = [key for key in keys if key not in (*_PLACES, "kind", "phase", "extra")]
     fields: list[Any] = [("step", _Step, _renamed("step")), ("time", _Time, _renamed(time))]
-    fields += [(f"m{index}", float | None, _renamed(key)) for index, key in enumerate(numbers)]
+    fields += [(f"m{index}", _number_type(kind, key), _renamed(key)) for index, key in enumerate(numbers)]
     fields += [(f"p{key}", float, _renamed(key)) for key in keys if key in _PLACES and key not in ("step", time)]
     if "phase" in keys:
         fields.append(("phase", Literal[phase]))
@@ -178,6 +181,12 @@ def _shape(kind: Kind, keys: tuple[str, ...], extra: tuple[str, ...], phase: str
     epoch = attrgetter("pepoch") if "epoch" in keys else None
     decoder = typed_decoder(record).decode
     return _Shape(decoder, kind, phase, tuple(found), attrgetter("step"), attrgetter("time"), epoch)
+
+
+def _number_type(kind: Kind, key: str) -> Any:
+    """Return the type of a metric: with another value of this one, the record may not count."""
+    is_limited = kind == "entry" and key == RECORDS["metrics/v1"]["others"]["valid"]
+    return Annotated[float, _BINARY32] | None if is_limited else float | None
 
 
 def _renamed(key: str) -> Any:

@@ -61,7 +61,7 @@ _STEP_WORDS = (
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
     *(b"snapshot_pkl", b"datetime_start"),
 )
-_MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou")
+_MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer")
 _WRITTEN = {
     "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
     ",": "commas are read as marks between thousands, 1,000 as 1000: {keys}",
@@ -212,20 +212,40 @@ def _may_have_header(head: bytes, dialect: Dialect) -> bool:
     """
     if dialect.form.columns:
         return True
-    lines = [line for line in head[:_HEADER_BYTES].split(b"\n", _HEADER_LINES)[:_HEADER_LINES] if line.strip()]
     delimiter = None if dialect.form.delimiter == " " else dialect.form.delimiter.encode()
-    rows = [line.split(delimiter) for line in lines]
-    if len(rows) > 1 and not any(_DIGIT.match(cell) for row in rows[1:] for cell in row):
+    has_numbers, rows = _header_rows(head, delimiter)
+    if not has_numbers:
         return False
-    return dialect.rank == "program" or any(_is_header(row, dialect.recognize.any) for row in rows)
+    names = _plain_names(dialect.recognize.any)
+    return dialect.rank == "program" or any(
+        not names or (is_unnamed and UNNAMED in dialect.recognize.any) or not names.isdisjoint(row)
+        for is_unnamed, row in rows
+    )
 
 
-def _is_header(row: Sequence[bytes], names: tuple[str, ...]) -> bool:
-    if row and not row[0].strip(_SPACE) and UNNAMED in names:
-        return True
-    plain = {_plain(cell.decode("utf-8", "replace")) for cell in row}
-    ends = {_plain(cell.decode("utf-8", "replace").rpartition("/")[2]) for cell in row}
-    return not names or not {_plain(name) for name in names}.isdisjoint(plain | ends)
+@lru_cache(maxsize=8)
+def _header_rows(head: bytes, delimiter: bytes | None) -> tuple[bool, list[tuple[bool, frozenset[str]]]]:
+    """Return whether a row under the first lines may have a number, and what these lines may name as a header.
+
+    For each line: whether its first cell is empty, and its names, also without what is before their last slash.
+    """
+    lines = [line for line in head[:_HEADER_BYTES].split(b"\n") if line.strip(_SPACE)]
+    # Comments before a header are no rows.
+    start = next((at for at, line in enumerate(lines) if not line.startswith(b"#")), 0)
+    lines = lines[max(start - 1, 0) : max(start - 1, 0) + _HEADER_LINES]
+    rows = [line.split(delimiter) for line in lines]
+    has_numbers = len(rows) < 2 or any(_DIGIT.match(cell) for row in rows[1:] for cell in row)
+    return has_numbers, [(bool(row) and not row[0].strip(_SPACE), _named_by(row)) for row in rows]
+
+
+def _named_by(row: Sequence[bytes]) -> frozenset[str]:
+    cells = [cell.decode("utf-8", "replace") for cell in row]
+    return frozenset(map(_plain, (*cells, *(cell.rpartition("/")[2] for cell in cells if "/" in cell))))
+
+
+@cache
+def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(_plain, names))
 
 
 def _order(dialect: Dialect, name: str) -> tuple[int, bool, bool]:
@@ -396,8 +416,19 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
     if step == UNNAMED and keys == NO_KEYS and not any(_MEASURED.search(key) for row in rows for key in row):
         # A table of data has an index too.
         return False
+    is_counted = dialect.form.type == "csv" and step == dialect.form.index and keys == NO_KEYS
+    if is_counted and not all(_is_all_measured(row, step) for row in rows):
+        return False
     stepped = [row for row in rows if number(row.get(step)) is not None]
     return 2 * len(stepped) >= len(rows) and any(_has_metric(row, step) for row in stepped)
+
+
+def _is_all_measured(row: dict[str, Any], index: str) -> bool:
+    """Return whether all that *row* has are metrics, by their names; a table of results has settings too."""
+    others = [(key, value) for key, value in row.items() if key != index]
+    return bool(others) and all(
+        _MEASURED.search(key) and (number(value) is not None or _is_word(value)) for key, value in others
+    )
 
 
 def _has_marks(dialect: Dialect, row: dict[str, Any]) -> bool:
@@ -487,21 +518,37 @@ def _needs(text: str) -> tuple[tuple[bytes, ...], ...]:
     parser: Any = getattr(re, "_parser", None)
     if parser is None or not text.isascii():
         return ()
-    parsed = parser.parse(text)
-    groups = [_choices(value[-1]) for kind, value in parsed if str(kind) == "SUBPATTERN"]
-    return tuple(group for group in [(_longest(parsed),), *groups] if all(group))
+    return tuple(_required(parser.parse(text)))
 
 
-def _choices(parsed: Any) -> tuple[bytes, ...]:
-    if len(parsed) == 1 and str(parsed[0][0]) == "BRANCH":
-        return tuple(map(_longest, parsed[0][1][1]))
-    return (_longest(parsed),)
+def _required(parsed: Any) -> list[tuple[bytes, ...]]:
+    """Return groups of texts; a match of the part *parsed* of a pattern has one of each group."""
+    found: list[tuple[bytes, ...]] = []
+    spelt = ""
+    for kind, value in parsed:
+        letter = _letter(str(kind), value)
+        spelt += letter or "\n"
+        if str(kind) == "SUBPATTERN":
+            found += _required(value[-1])
+        elif str(kind) in ("MAX_REPEAT", "MIN_REPEAT") and value[0] > 0:
+            found += _required(value[2])
+        elif str(kind) == "BRANCH":
+            branches = [max(_required(branch), key=_least, default=()) for branch in value[1]]
+            found += [tuple(text for branch in branches for text in branch)] if all(branches) else []
+    longest = max(spelt.split("\n"), key=len).lower().encode("latin-1", "replace")
+    return [group for group in [(longest,), *found] if _least(group) > 1]
 
 
-def _longest(parsed: Any) -> bytes:
-    """Return the longest plain text in a part of a pattern."""
-    spelt = "".join(chr(value) if str(kind) == "LITERAL" else "\n" for kind, value in parsed)
-    return max(spelt.split("\n"), key=len).lower().encode("latin-1", "replace")
+def _least(texts: tuple[bytes, ...]) -> int:
+    return min(map(len, texts), default=0)
+
+
+def _letter(kind: str, value: Any) -> str:
+    """Return the letter that a part of a pattern stands for, in either case; empty for other parts."""
+    if kind == "LITERAL":
+        return chr(value)
+    letters = {chr(each).lower() for part, each in value if str(part) == "LITERAL"} if kind == "IN" else set()
+    return letters.pop() if len(letters) == 1 and all(str(part) == "LITERAL" for part, _ in value) else ""
 
 
 @cache

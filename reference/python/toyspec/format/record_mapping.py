@@ -58,6 +58,8 @@ class KindMapping(msgspec.Struct, frozen=True):
     thing: tuple[tuple[str, ...], ...] = ()
     pair: tuple[str, str] = ("", "")
     minimize: str | None = None
+    valid: str = ""
+    """A member that a step may lack; with an invalid one it does not count."""
 
 
 class RecordMapping(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ _BUILT_IN = frozenset([float, int, bool, str, type(None)])
 def scalar(value: Any) -> Any:
     """Return a scalar of any library as float, int, bool, str or None; all else unchanged.
 
-    ``item()`` is called at most once, because it may wait for a device.
+    A masked number is None. ``item()`` is called at most once, because it may wait for a device.
     """
     if type(value) in _BUILT_IN:
         return value
@@ -22,7 +22,9 @@ def scalar(value: Any) -> Any:
         value = value.detach()
     item = getattr(value, "item", None)
     if callable(item):
-        value = item()
+        # The number of a masked array is what its mask hides.
+        is_hidden = type(value).__module__.startswith("numpy.ma") and bool(value.mask.all())
+        value = None if is_hidden else item()
     if type(value) in _BUILT_IN:
         return value
     if isinstance(value, str):

@@ -45,7 +45,7 @@ RECORDS: dict[str, dict[str, Any]] = {'toy/v1': {'step': {'key': 'step', 'type':
                 'phase': None,
                 'places': ['t', 'layer', 'head', 'token_id'],
                 'kinds': {},
-                'others': {'role': 'step', 'values': 'members'},
+                'others': {'role': 'step', 'values': 'members', 'valid': 'loss'},
                 'phases': [],
                 'tag': None},
  'kaun/v1': {'step': {'key': 'step', 'type': 'cut'},

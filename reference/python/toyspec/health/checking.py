@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from toyspec.errors import ToyspecError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import ranks_beside
 from toyspec.health.alerts import HealthAlert
@@ -55,6 +57,18 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
     for rank, record in _records(streams, choice):
         for alert in record_health.take(record, rank=rank):
             yield streams[rank if alert.rank is None else alert.rank], alert
+
+
+def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> dict[str, int] | None:
+    """Return the number of incidents of each rule that has any, in the run of the stream at *path*.
+
+    None if it cannot be read.
+    """
+    try:
+        found = Counter(alert.rule for _, alert in alerts_of(path, rules, choice) if alert.event == "begun")
+    except (OSError, ToyspecError):
+        return None
+    return dict(sorted(found.items()))
 
 
 class RecordHealth:

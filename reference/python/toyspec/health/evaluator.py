@@ -52,8 +52,6 @@ class _Process:
         self.pace_time: float | None = None
         self.intervals: deque[float] = deque(maxlen=_INTERVALS)
         self.durations: dict[str, deque[float]] = {}
-        self.interval: float | None = None
-        self.until_median = _LEAST_INTERVALS
         self.longest_pause = 0.0
         self.stalled: set[str] = set()
         self.attempt = 1
@@ -66,13 +64,11 @@ class _Process:
             found = self.series[phase] = {}
         return found
 
-    def keep_interval(self, seconds: float) -> None:
-        """Count the time between two steps."""
-        self.intervals.append(seconds)
-        self.until_median -= 1
-        if not self.until_median:
-            self.until_median = _LEAST_INTERVALS
-            self.interval = sorted(self.intervals)[len(self.intervals) // 2]
+    @property
+    def interval(self) -> float | None:
+        """The median of the last times between two steps; None before there are enough."""
+        intervals = self.intervals
+        return sorted(intervals)[len(intervals) // 2] if len(intervals) >= _LEAST_INTERVALS else None
 
     def keep_duration(self, name: str, value: float) -> None:
         """Keep how long a step took, by one of the measures that are compared between processes."""
@@ -113,11 +109,6 @@ class HealthEvaluator:
         self._behind = self._rank_rules
         self._has_pace = self._has_pace or bool(self._behind)
 
-    @property
-    def usual_phase(self) -> str:
-        """The phase of a record without one, in the first process."""
-        return self._process(0).phase
-
     def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
         """Take in a record of any log."""
         process = self._process(rank)
@@ -139,7 +130,7 @@ class HealthEvaluator:
                 values,
                 step=record.step,
                 time=time,
-                phase=record.phase or process.phase,
+                phase=record.phase,
                 rank=rank,
                 is_progress=kind not in NO_PROGRESS,
                 null_is_value=record.profile is not None,
@@ -154,18 +145,20 @@ class HealthEvaluator:
         *,
         step: float | None = None,
         time: float | None = None,
-        phase: str = "train",
+        phase: str | None = None,
         rank: int = 0,
         is_progress: bool = True,
         null_is_value: bool = True,
     ) -> list[HealthAlert]:
         """Take in *values* by name, of *step* and at *time* in seconds; None is a value that was not finite.
 
+        Without *phase* they are of the usual one of the process.
         Without *is_progress* they do not show that training goes on. Without *null_is_value* None does not
         count as a value.
         """
         process = self._processes.get(rank) or self._process(rank)
         found: list[HealthAlert] = []
+        phase = phase or process.phase
         if is_progress:
             self._note_progress(process, step, time, phase, found)
         at = -1 if step is None else step
@@ -259,32 +252,30 @@ class HealthEvaluator:
         if time is None:
             process.last_step = step if step is not None else process.last_step
             return
-        if process.last_time is not None and self._stalls:
-            pause = time - process.last_time
-            # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
-            if pause > process.longest_pause or process.stalled:
-                self._end_pause(process, pause, step, found)
-        process.last_time = time
-        if step is None or (process.last_step is not None and step <= process.last_step):
-            return
+        last_time, process.last_time = process.last_time, time
+        # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
+        if last_time is not None and (time - last_time > process.longest_pause or process.stalled):
+            self._end_pause(process, time - last_time, step, found)
         before, since = process.last_step, process.last_step_time
+        if step is None or (before is not None and step <= before):
+            return
         process.last_step, process.last_step_time = step, time
         if before is None or since is None or time < since:
             return
-        process.keep_interval(time - since)
+        process.intervals.append(time - since)
         if self._has_pace and phase == process.phase:
             if process.pace_time is None:
                 process.pace_time, process.pace_step = since, before
-            passed = time - process.pace_time
             # A step of microseconds takes as long as the system likes; what many of them take says more.
-            if passed >= _PACE_SECONDS:
-                pace = passed / (step - process.pace_step)
-                process.pace_time, process.pace_step = time, step
-                if self._behind:
-                    process.keep_duration(PACE, pace)
-                self._take_pace(process, pace, step, found)
+            if time - process.pace_time >= _PACE_SECONDS:
+                self._take_pace(process, step, time, found)
 
-    def _take_pace(self, process: _Process, pace: float, step: float, found: list[HealthAlert]) -> None:
+    def _take_pace(self, process: _Process, step: float, time: float, found: list[HealthAlert]) -> None:
+        assert process.pace_time is not None
+        pace = (time - process.pace_time) / (step - process.pace_step)
+        process.pace_time, process.pace_step = time, step
+        if self._behind:
+            process.keep_duration(PACE, pace)
         series_of = process.series_of("")
         series = series_of.get(PACE)
         if series is None:

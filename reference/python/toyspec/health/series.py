@@ -62,10 +62,13 @@ class WatchedSeries:
     __slots__ = (
         "_farthest",
         "_first_step",
+        "_fixed",
         "_flagged",
         "_median",
         "_name",
+        "_of_windows",
         "_rank",
+        "_spikes",
         "_spread",
         "_states",
         "calm",
@@ -90,8 +93,10 @@ class WatchedSeries:
         self._farthest = math.inf
         self._flagged = 0
         self._first_step: float | None = None
-        self.low, self.high = -_LARGEST, _LARGEST
-        self._bound()
+        self._spikes = [rule for rule in rules if isinstance(rule, SpikeRule)]
+        self._fixed = _fixed_bounds(rules)
+        self._of_windows = [state for state in self._states if isinstance(state.rule, PlateauRule | SlowerRule)]
+        self.low, self.high = self._fixed
 
     def take(self, value: float | None, step: float) -> list[HealthAlert]:
         """Take in any value, also one that is not finite; None is not finite either. Return the alerts."""
@@ -211,13 +216,9 @@ class WatchedSeries:
 
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
-        low, high = -_LARGEST, _LARGEST
-        for state in self._states:
-            rule = state.rule
-            if isinstance(rule, BoundRule):
-                low = max(low, -_LARGEST if rule.below is None else rule.below)
-                high = min(high, _LARGEST if rule.above is None else rule.above)
-            elif isinstance(rule, SpikeRule) and not math.isnan(self._median):
+        low, high = self._fixed
+        if not math.isnan(self._median):
+            for rule in self._spikes:
                 near, far = self._reach(rule)
                 low, high = max(low, near), min(high, far)
         self.low, self.high = low, high
@@ -239,7 +240,7 @@ class WatchedSeries:
         if self._first_step is None:
             self._first_step = self.steps[0]
         found: list[HealthAlert] = []
-        for state in self._states:
+        for state in self._of_windows:
             if isinstance(state.rule, PlateauRule) and size >= _LEAST_PLATEAU:
                 self._look_for_plateau(state, state.rule, step, found)
             elif isinstance(state.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
@@ -320,6 +321,14 @@ class WatchedSeries:
             "step": step if step >= 0 else None,
             "rank": self._rank,
         }
+
+
+def _fixed_bounds(rules: Sequence[MetricRule]) -> tuple[float, float]:
+    """Return the bounds of the *rules* that do not depend on the values."""
+    bounds = [rule for rule in rules if isinstance(rule, BoundRule)]
+    low = max((rule.below for rule in bounds if rule.below is not None), default=-_LARGEST)
+    high = min((rule.above for rule in bounds if rule.above is not None), default=_LARGEST)
+    return max(low, -_LARGEST), min(high, _LARGEST)
 
 
 def _is_due(rule: MetricRule, step: float) -> bool:

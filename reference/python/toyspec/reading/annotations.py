@@ -15,7 +15,7 @@ from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _TEXTS = ("name", "group", "notes")
 _FLAGS = ("hidden", "starred")
@@ -49,6 +49,17 @@ class Annotations(msgspec.Struct, frozen=True, kw_only=True):
         """Return the tags of the run whose *own* tags are these."""
         kept = [tag for tag in own if tag not in self.removed]
         return [*kept, *(tag for tag in self.added if tag not in kept)]
+
+    def over(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members of a ``run_start`` with what the annotations give in place of its own."""
+        found = dict(start)
+        found |= {name: text for name in _TEXTS if (text := getattr(self, name)) is not None}
+        found |= {name: True for name in _FLAGS if getattr(self, name)}
+        own = start.get("tags")
+        tags = self.tags([tag for tag in own if isinstance(tag, str)] if isinstance(own, list) else [])
+        if self.added or self.removed:
+            found["tags"] = tags
+        return found
 
 
 NONE = Annotations()

@@ -7,13 +7,15 @@ committed bytes, and both ends of the rest. ``live_stream`` opens what is at a p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
-
 _COUNTED_BYTES = 1 << 20
-
 Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """State of the bytes that were read.
 
@@ -149,6 +151,18 @@ class LiveBytes(ABC):
             self._drop_fragment()
         else:
             self.restart()
+
+    def _has_fragment(self, read: Callable[[int, int], bytes]) -> bool:
+        """Return whether *read* gives the uncommitted bytes that were read, by both their ends."""
+        # A record that replaces a cut one may have the same bytes at its end.
+        end, start = self._uncommitted, self._fragment_start
+        return read(self.position - len(end), len(end)) == end and read(self.committed, len(start)) == start
+
+    def _has_committed(self, read: Callable[[int, int], bytes]) -> bool:
+        """Return whether *read* gives the committed lines that were read, by both their ends."""
+        first, last = self._first_line, self._last_committed
+        is_begun = not self.committed or read(0, len(first)) == first
+        return is_begun and read(self.committed - len(last), len(last)) == last
 
     def _drop_fragment(self) -> None:
         self._fragment_start = b""

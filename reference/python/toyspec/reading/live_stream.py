@@ -7,17 +7,18 @@ that may pass mean. What reads a growing log (``follow``, ``check --follow``, th
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.errors import StreamMissingError, StreamUnreadableError
+from toyspec.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.places.addresses import is_address
-from toyspec.reading.live_file import LiveFile
-from toyspec.reading.stream_files import GZIP_MAGIC, open_source
+from toyspec.reading.live_bytes import LiveBytes
+from toyspec.reading.stream_files import GZIP_MAGIC, open_source, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from toyspec.reading.live_bytes import LiveBytes, Status
+    from toyspec.reading.live_bytes import Content, Status
 
 Change = Literal["begun", "uncommitted-changed", "truncated", "rotated", "replaced", "gone"]
 """What became of the file since the last bytes.
@@ -53,7 +54,7 @@ def open_live(path: str) -> LiveBytes:
         if not os.path.isdir(path):
             raise
     # Imported here: few logs are in parts.
-    from toyspec.reading.live_parts import LiveParts
+    from toyspec.reading.parts import LiveParts
 
     return LiveParts(path)
 
@@ -271,3 +272,109 @@ class LiveStream:
                 yield data
         finally:
             source.close()
+
+
+class LiveFile(LiveBytes):
+    """A regular file that is open at one position, which others write, rotate, cut and replace.
+
+    It is identified by the open descriptor, since inodes are reused, and by its content.
+
+    Opening raises what ``open_stream`` raises; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = open_stream(path, special="refuse")
+        status = os.fstat(self._descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        self.restart()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and not self._has_fragment(self.read)
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end of the file."""
+        return _read_at(self._descriptor, self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        return _read_at(self._descriptor, offset, size)
+
+    def content(self) -> Content:
+        """Compare the file with what was read of it."""
+        return self._content_of(self._descriptor)
+
+    def status(self) -> os.stat_result:
+        """Return the status of the open file, whatever its name is."""
+        return os.fstat(self._descriptor)
+
+    def status_at_path(self) -> os.stat_result:
+        """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
+        return os.stat(self.path)
+
+    def is_at_path(self, status: Status) -> bool:
+        """Return whether *status*, that of the path now, is of this file.
+
+        A file system that was mounted again gives the same file another device: the content then decides.
+        """
+        if (status.st_dev, status.st_ino) == self._identity:
+            return True
+        descriptor = self._open_again()
+        if descriptor is None:
+            return False
+        if self._content_of(descriptor) in ("truncated", "replaced"):
+            os.close(descriptor)
+            return False
+        self._adopt(descriptor)
+        return True
+
+    def reopen(self) -> None:
+        """Open the path again if it still names this file; else do nothing.
+
+        A network file system shows the writes of others when a file is opened, and drops old descriptors.
+        """
+        descriptor = self._open_again()
+        if descriptor is not None:
+            self._adopt(descriptor)
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+    def _open_again(self) -> int | None:
+        try:
+            descriptor = open_stream(self.path, special="refuse")
+        except StreamError:
+            return None
+        if os.fstat(descriptor).st_ino == self._identity[1]:
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def _adopt(self, descriptor: int) -> None:
+        self.close()
+        self._descriptor = descriptor
+        status = os.fstat(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+
+    def _content_of(self, descriptor: int) -> Content:
+        read = partial(_read_at, descriptor)
+        if self.committed:
+            if os.fstat(descriptor).st_size < self.committed:
+                return "truncated"
+            if not self._has_committed(read):
+                return "replaced"
+        return "same" if self._has_fragment(read) else "uncommitted-changed"
+
+
+def _read_at(descriptor: int, offset: int, size: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)

@@ -199,7 +199,7 @@ class DialectChoice:
         from toyspec.format.dialects import dialects
 
         known = (*self.own, *dialects())
-        return [each for each in known if each.form.type in ("pattern", "prefixed") and each.recognize.text]
+        return [each for each in known if each.form.type in ("pattern", "prefixed", "boxes") and each.recognize.text]
 
 
 def _with_files(found: ReadAs, path: str) -> ReadAs:

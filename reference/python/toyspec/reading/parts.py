@@ -1,4 +1,4 @@
-"""Reads a log that a program writes as several files of one directory, as if they were one file.
+"""Reads and follows a log that a program writes as several files of one directory, as if they were one file.
 
 Of parts that follow one another, a file is ended before the next one begins: they are in the order of their names, and
 those of a run that other processes went on with in directories of their own follow in the order of their times. A part
@@ -27,16 +27,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toyspec.errors import StreamMissingError
 from toyspec.format.dialect_forms import form_of
 from toyspec.format.dialect_mapping import count_of, time_of
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.line_validation import decode
 from toyspec.format.recognition import recognize
+from toyspec.reading.live_bytes import LiveBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.format.dialects import Dialect
+    from toyspec.reading.live_bytes import Content, Status
 
 _HEAD_BYTES = 1 << 16
 # The first part may have other records than those that the dialect is known by.
@@ -53,7 +56,6 @@ _BLOCK_BYTES = 1 << 16
 _MOST_LINE_BYTES = 1 << 20
 # They take 22 MB, and the places of their lines in the log 33 more; a trainer validates far less often.
 _MOST_LINES = 100_000
-
 _Key = tuple[float, float]
 _FIRST: _Key = (-float("inf"), -float("inf"))
 
@@ -615,3 +617,91 @@ class PartsFile(io.RawIOBase):
         if hasattr(self, "parts"):
             self.parts.close()
         super().close()
+
+
+class LiveParts(LiveBytes):
+    """The parts in a directory, to which others are added while they are read at one position.
+
+    Parts that were read may be removed: their program has taken them into its database. Opening raises
+    StreamMissingError; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._parts = parts_in(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise StreamMissingError(path, "No such file or directory") from None
+        if not self._parts.parts:
+            # A run directory whose stream is being made looks so.
+            raise StreamMissingError(path, "the directory has no log")
+        super().restart()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and not self._has_fragment(self.read)
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end, and where a part is gone."""
+        return self._read(self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        found = b""
+        while len(found) < size and (data := self._read(offset + len(found), size - len(found))):
+            found += data
+        return found
+
+    def _read(self, offset: int, size: int) -> bytes:
+        try:
+            return self._parts.read(offset, size)
+        except OSError as error:
+            if error.errno != ESTALE:
+                raise
+            return b""
+
+    def content(self) -> Content:
+        """Compare the parts with what was read of them."""
+        first_unread = next((part for part in self._parts.parts if part.start + part.size > self.position), None)
+        if first_unread is not None and not os.path.exists(os.path.join(self.path, first_unread.name)):
+            return "truncated"
+        if self._parts.size < self.committed:
+            return "truncated"
+        if self._parts.is_merged and not self._has_committed(self.read):
+            return "replaced"
+        return "same" if self._has_fragment(self.read) else "uncommitted-changed"
+
+    def located(self, line: int, offset: int) -> tuple[str, int]:
+        """Return the path of the part that the *line* at *offset* is in, and its number there."""
+        try:
+            name, number, _ = self._parts.located(offset)
+        except (OSError, ValueError):
+            return self.path, line
+        return os.path.normpath(os.path.join(self.path, name)), number
+
+    def restart(self) -> None:
+        """Go back to the first byte of the parts that are there now."""
+        super().restart()
+        self._parts.close()
+        self._parts = parts_in(self.path)
+
+    def status(self) -> PartsStatus:
+        """Return the status of the parts that were listed last."""
+        return self._parts.status()
+
+    def status_at_path(self) -> PartsStatus:
+        """Return the status of the parts now, which are then read; raise FileNotFoundError or NotADirectoryError."""
+        self._parts.update()
+        return self.status()
+
+    def is_at_path(self, status: Status) -> bool:
+        """Return True: what is in the directory is followed."""
+        return status == self.status()
+
+    def reopen(self) -> None:
+        """Do nothing: a part is opened when it is read."""
+
+    def close(self) -> None:
+        """Close the part that is open; further calls do nothing."""
+        self._parts.close()

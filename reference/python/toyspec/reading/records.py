@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.decoding import decode_events, decode_values, event_of
+from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
 from toyspec.format.integers import take_integers, take_integers_of_all
 from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import decode, validate, validate_line
@@ -178,6 +178,14 @@ class Record(msgspec.Struct, eq=False, gc=False):
         return is_known(self.profile, self.kind)
 
     @property
+    def counts(self) -> bool:
+        """False for an entry with an invalid loss: views are as if it were not in the stream."""
+        valid = mapping_of(self.profile).of_kind(self.kind).valid
+        if self.profile is None or valid not in self.value:
+            return True
+        return valid_member(self.value, valid, self.kind, self.profile) is not msgspec.UNSET
+
+    @property
     def is_step(self) -> bool:
         """Whether the record is one of the steps that a run consists of, with a valid step; its phase may be any."""
         read = mapping_of(self.profile).of_kind(self.kind)
@@ -185,6 +193,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
             return False
         if read.values == "pair":
             return bool(self.values)
+        if read.valid:
+            return self.counts
         time = self.time
         return self.profile != "toy/v1" or (time is not None and time >= 0)
 

@@ -235,13 +235,14 @@ class RowFeed(CutFeed):
     def _observe_end(self, row: Row) -> None:
         """Take in how far *row* is on the way to the last step that was planned."""
         self._has_end = self._has_end or row.end is not None
-        place = row.epoch if row.step is None else row.step
-        if place is not None and self._step is not None and place > self._step:
-            self._interval = place - self._step
         for key in self.read_as.dialect.planned:
             found = number_in(member_at(row.value, key))
-            if found is not None and place is not None:
-                self._planned, self._step = found, place
+            self._planned = self._planned if found is None else found
+        # A step that is made of the epoch is not what was planned, and a headline is before what it announces.
+        of_epochs = row.step is None or (self.read_as.dialect.form.place is not None and row.epoch is not None)
+        place = (row.epoch if of_epochs else row.step) if row.values else None
+        if place is not None and self._step is not None and place > self._step:
+            self._interval = place - self._step
         if place is not None and self.read_as.dialect.planned:
             self._first = place if self._first is None else self._first
             self._step = place if self._step is None else max(self._step, place)

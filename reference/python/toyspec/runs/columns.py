@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 FINDING_FIELDS = ("errors", "warnings", "findings")
 """The fields whose values a check must count."""
 
+ALERTS = "alerts"
+"""The field with the number of incidents that health rules find: those of the project, or of the catalog."""
+
 _COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
 # A row has the path under the name of what it identifies.
 _IN_ROW = {"path": "id", "run": "name"}
 PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
-OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *_COUNTS])
+OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *_COUNTS, ALERTS])
 """The fields that every run has; others are settings and metrics of some runs."""
 
 # What tables call a field, and another name that is tried.
@@ -55,6 +58,19 @@ class Fields:
         row["findings"] = getattr(self.run, "findings", None) if self._findings is None else self._findings
         return row
 
+    @cached_property
+    def _alerts(self) -> int | None:
+        """The number of incidents: as the catalog has it, else by the health rules of the project."""
+        if hasattr(self.run, "catalog_row"):
+            known: int | None = self.run.catalog_row[ALERTS]
+            return known
+        from toyspec.health.checking import incidents_of
+        from toyspec.health.rules import project_rules
+        from toyspec.reading.log_detection import DialectChoice
+
+        found = incidents_of(self.run.path, project_rules(), self.run.choice or DialectChoice())
+        return None if found is None else sum(found.values())
+
     def value(self, name: str) -> Any:
         """Return the value of a field, None if the run has none."""
         found = self._field(name)
@@ -62,6 +78,8 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Return whether the run has the field, also if it has no value for it."""
+        if name == ALERTS:
+            return not hasattr(self.run, "catalog_row") or self._alerts is not None
         if name in OWN_FIELDS:
             return name not in _COUNTS or self._row["findings"] is not None
         part, _, rest = name.partition(".")
@@ -88,6 +106,8 @@ class Fields:
 
     def _field(self, name: str) -> Any:
         known = ALIASES.get(name, name)
+        if known == ALERTS:
+            return UNKNOWN if self._alerts is None else self._alerts
         return self.run.facts[known] if known in COLUMNS else field_of(self._row, name)
 
 
@@ -105,6 +125,8 @@ def require_fields(names: Iterable[str], runs: Sequence[Fields], filters: Sequen
 def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> ExpressionError:
     """Return the error for a *name* that no run has; *known* are the names of settings and metrics."""
     fact = f"no run has a field {shortened(name)!r}"
+    if name == ALERTS:
+        return ExpressionError(f"{fact}: the catalog has none; build it with --health", at)
     if name in _COUNTS:
         return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
     near = [_MEANT[name]] if name in _MEANT else get_close_matches(name, [*OWN_FIELDS, *known], 3, 0.51)
@@ -130,6 +152,9 @@ def field_of(row: Mapping[str, Any], name: str) -> Any:
         return row["profile"] or row["dialect"]
     if known in COLUMNS:
         return row[_IN_ROW.get(known, known)]
+    if name == ALERTS:
+        # A row has them where they are counted.
+        return row.get(ALERTS, UNKNOWN)
     if name in _COUNTS:
         counts = row["findings"]
         return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])

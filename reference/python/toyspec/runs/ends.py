@@ -187,7 +187,7 @@ class Ends:
         return "loss" in record.value and self._is_step(record)
 
     def _is_step(self, record: Record) -> bool:
-        return record.profile == "metrics/v1" or self._phases.is_own_step(record)
+        return self._phases.is_own_step(record)
 
 
 def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:

@@ -53,9 +53,9 @@ def history(
     it or as a value that was logged, or a metric. A column follows for each metric, or for each of *metrics*, named as
     everywhere: ``"loss"``, ``"val/acc"``; texts are columns too. There is one row for each step, in order; a metric
     that was logged more than once at a step has the other values in further rows of that step. What was logged by one
-    call is in one row. A value without a step is at the last step of the run before it. Steps of another
-    phase than the run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts*
-    ``"all"``, what a resumption superseded is there as well, and a column ``attempt`` counts from 1.
+    call is in one row. A value without a step is at the last step of the run before it. Steps of another phase than the
+    run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a
+    resumption superseded is there as well, and a column ``attempt`` counts from 1.
 
     Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.

@@ -98,7 +98,7 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None
     directory: str
     world_size: int | None
-    """Number of processes, as the streams say it."""
+    """Number of processes of the last attempt, as the stream of rank 0 says it, else another one."""
     ranks: list[RankProgress]
     """Those that have a stream, in order."""
     missing: list[int]
@@ -106,7 +106,7 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[PathError, ...]
     """Streams that cannot be read."""
     first_to_stop: FirstToStop | None
-    """None where all came equally far, or nothing tells them apart."""
+    """Among those that the last attempt has. None where all came equally far, or nothing tells them apart."""
     slowest: Slowest | None
     """None where no two ranks tell how long a step takes, or they differ by less than a tenth."""
     metrics: dict[str, RankSpread]
@@ -136,7 +136,9 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
             if len(errors) == len(places):
                 raise
     rows = [_progress(rank, log, list(logs.values())) for rank, log in logs.items()]
-    size = max((log.size for log in logs.values()), default=0) or None
+    # Of a run that went on with fewer processes, the streams of the others still have the earlier number.
+    size = (logs[0].size if 0 in logs else 0) or max((log.size for log in logs.values()), default=0) or None
+    own = [each for each in rows if size is None or each.rank < size] or rows
     first = next(iter(logs.values())).summary
     return Ranks(
         run_id=first.facts.run_id,
@@ -145,8 +147,8 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
         ranks=rows,
         missing=[rank for rank in range(min(size or 0, _MOST_RANKS)) if rank not in places],
         errors=tuple(errors),
-        first_to_stop=_first_to_stop(rows),
-        slowest=_slowest(rows),
+        first_to_stop=_first_to_stop(own),
+        slowest=_slowest(own),
         metrics=_spreads({rank: log.summary for rank, log in logs.items()}),
         metrics_elsewhere=list(
             dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
@@ -248,8 +250,8 @@ def _first_to_stop(rows: Sequence[RankProgress]) -> FirstToStop | None:
     lowest = min(map(_came_to, stopped))
     left = [each for each in stopped if _came_to(each) == lowest]
     if len(left) == 1 and lowest < furthest:
-        step = "no step" if left[0].last_step is None else f"step {lowest}"
-        return FirstToStop(left[0].rank, f"its last is {step}, and the furthest rank came to step {furthest}")
+        came = "it has no step" if left[0].last_step is None else f"its last is step {lowest}"
+        return FirstToStop(left[0].rank, f"{came}, and the furthest rank came to step {furthest}")
     return _first_at(left, lowest, are_all=len(left) == len(rows))
 
 

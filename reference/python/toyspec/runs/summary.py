@@ -323,7 +323,7 @@ class RunSummary:
     def _take_record(self, record: Record) -> None:
         if not isinstance(record, Row):
             self._count(self.kinds, "entry" if record.profile == "metrics/v1" else record.kind or "without kind", 1)
-        if record.is_known:
+        if record.is_known and record.counts:
             self._take_time(record.time, record.time_origin)
         if record.kind not in _NUMBERS_ONLY or record.profile != "toy/v1":
             self._take_description(record)

@@ -144,7 +144,7 @@ def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) ->
     try:
         file = ScannedRun(path, choice)
     except StreamError:
-        # What is said of the ranks names it.
+        # The facts about the ranks name it.
         return
     try:
         file.read_whole()

@@ -150,6 +150,14 @@ class DroppedRecords:
             self._said += (what,)
             say(f"{self._path}: invalid record not written, nor later ones like it: {fact}")
 
+    def count_forked(self, records: Mapping[str, int]) -> None:
+        """Count *records* by kind that children of this process were asked to write, which each of them reported."""
+        for kind, number in records.items():
+            self.count += number
+            self._unnoted_records[kind] += number
+        if records:
+            self._learn("forked", "records of forked processes (the process that started the run is its only writer)")
+
     def leave_out_values(self, left_out: list[LeftOut], kind: str) -> None:
         """Count values that a record of *kind* is written without, and report each name once.
 

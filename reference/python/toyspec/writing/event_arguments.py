@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict, get_args
 
 from msgspec import UNSET, Struct
 
 if TYPE_CHECKING:
+    from datetime import date, timedelta
+    from enum import Enum
+    from os import PathLike
+
     from toyspec.writing.media import Media
 
 Measure = SupportsFloat | None
 """A measured number, None where there is none; a value that is not finite is written as null."""
 
-Value: TypeAlias = "SupportsFloat | str | Media | Sequence[Media] | None"
-"""A number of any library, a boolean, which is 1.0 or 0.0, a text, or pictures and the like."""
+Value: TypeAlias = "SupportsFloat | str | PathLike[str] | date | timedelta | Enum | Media | Sequence[Media] | None"
+"""A number of any library, a boolean, which is 1.0 or 0.0, what is written as a text, or pictures and the like."""
 
 Measures = Mapping[str, Value] | None
 """Measured numbers by name."""
@@ -23,7 +27,9 @@ Measures = Mapping[str, Value] | None
 Count = SupportsIndex | None
 """An integer that is not negative, None where there is none."""
 
-Phase = Literal["train", "eval", "decode", "serve"] | None
+_Phase = Literal["train", "eval", "decode", "serve"]
+Phase = _Phase | None
+PHASES = get_args(_Phase)
 Reason = Literal["completed", "interrupted", "aborted", "errored"]
 Verdict = Literal["ahead", "behind", "par", "abort"]
 
@@ -53,6 +59,11 @@ class TapStatistics(TensorStatistics, total=False):
 
     layer: SupportsIndex | None
     dtype: str
+
+
+def is_phase(value: object) -> bool:
+    """Return whether *value* is a phase that the format has."""
+    return type(value) is str and value in PHASES
 
 
 def part(given: Struct | Mapping[str, Any] | str | None, main: str) -> Any:

@@ -1,7 +1,8 @@
 """What a program logs, as a record can hold it: numbers, texts, and what has to be left out, which takes nothing along.
 
-In maps of numbers a boolean is 1.0 or 0.0, a text goes to ``texts``, and the members of an inner mapping follow its key
-and a slash. A number that is not finite is null, and ``nonfinite`` names what it was.
+In maps of numbers a boolean is 1.0 or 0.0, a text goes to ``texts``, as do a path, a date and a member of an
+enumeration, and the members of an inner mapping or dataclass follow its key and a slash. A number that is not finite is
+null, and ``nonfinite`` names what it was.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
 
 import msgspec
 from msgspec import UNSET
@@ -19,7 +20,7 @@ from msgspec import UNSET
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, key_text
 from toyspec.format.decoding import event_types
-from toyspec.format.foreign_values import mapping_of
+from toyspec.format.foreign_values import fields_of, mapping_of, plain
 from toyspec.format.scalars import scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
@@ -35,7 +36,11 @@ _NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
 # Deeper mappings are data, not metrics, and would take unbounded recursion.
 _DEPTH: Final = 8
 _PLAIN: Final = frozenset([float, int])
+_BUILT_IN: Final = frozenset([float, int, bool, str])
+_NOTHING: Final = object()
 _MOST_DIGITS: Final = 15
+# From here on, an integer may be infinite as binary64.
+_BEYOND_STEPS: Final = 1 << 1023
 
 
 class LeftOut(NamedTuple):
@@ -81,10 +86,11 @@ class SortedValues:
                 continue
             if value is UNSET:
                 continue
-            if not isinstance(value, Mapping):
+            members = value if isinstance(value, Mapping) else _fields(value)
+            if members is None:
                 self._add(name, value)
             elif depth:
-                self._add_all(value, f"{name}/", depth - 1)
+                self._add_all(members, f"{name}/", depth - 1)
             else:
                 self._leave_out(name, f"it is nested in more than {_DEPTH} mappings; log fewer levels")
 
@@ -99,6 +105,8 @@ class SortedValues:
             return
         try:
             found = scalar(value)
+            if found is not None and type(found) not in _BUILT_IN:
+                found = _NOTHING if (text := plain(found)) is None else text
         except Exception as error:  # noqa: BLE001 - an array may raise anything, and the other values are to be written
             self._leave_out(name, _not_a_value(value, error))
             return
@@ -119,7 +127,8 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
 
     In *fields* made to fit, a boolean is a number, a whole number an integer, and a text that is given as a number of a
-    step goes to the texts. In maps of numbers all of this is so in any case.
+    step goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps of numbers all of this
+    is so in any case.
     """
     members = dict(given)
     texts: dict[str, str] = {}
@@ -132,11 +141,8 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
             members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
             if not found.numbers and kind != "scalars":
                 del members[key]
-    for name, declared in _FIELDS.get(kind, {}).items() if fields == "made-to-fit" else ():
-        if declared == "number" and name in members and type(members[name]) not in _PLAIN and name != "t":
-            _plain_number(kind, name, members, texts)
-        elif declared == "integer" and name in members and type(members[name]) is not int:
-            _whole_number(kind, name, members, texts)
+    if fields == "made-to-fit":
+        _make_fit(kind, members, texts)
     if kind == "eval" and isinstance(members.get("extra"), Mapping):
         members["extra"] = _of_built_in_numbers(members["extra"], _DEPTH)
     if kind == "scalars" and texts:
@@ -171,7 +177,12 @@ def step_number(value: Any) -> int | None:
     found = whole(value)
     if type(found) is str and len(found) <= _MOST_DIGITS and found.isascii() and found.isdecimal():
         found = int(found)
-    return found if type(found) is int and found >= 0 else None
+    return found if is_step(found) else None
+
+
+def is_step(value: Any) -> TypeGuard[int]:
+    """Return whether *value* is an integer that can be the number of a step."""
+    return type(value) is int and 0 <= value < _BEYOND_STEPS
 
 
 def as_value(value: Any) -> float | str | None:
@@ -290,6 +301,27 @@ def _members(value: Any) -> Mapping[Any, Any] | None:
         return None
 
 
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    if type(value) in _BUILT_IN:
+        return None
+    try:
+        return fields_of(value)
+    except Exception:  # noqa: BLE001 - an object that cannot tell its fields has none
+        return None
+
+
+def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    """Make the numbers of a record what its fields take, and move what is a text to *texts*."""
+    for name, declared in _FIELDS.get(kind, {}).items():
+        if declared == "number" and name in members and type(members[name]) not in _PLAIN and name != "t":
+            _plain_number(kind, name, members, texts)
+        elif declared == "integer" and name in members and type(members[name]) is not int:
+            _whole_number(kind, name, members, texts)
+        if declared == "integer" and name in members and name != "step" and "extra" in _FIELDS[kind]:
+            # There it has the same name, and may be any number.
+            _move_unless_count(name, members)
+
+
 def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
     try:
         found = scalar(members[name])
@@ -309,6 +341,17 @@ def _whole_number(kind: str, name: str, members: dict[str, Any], texts: dict[str
         texts[name] = whole_text(members.pop(name))
     else:
         members[name] = whole(members[name])
+
+
+def _move_unless_count(name: str, members: dict[str, Any]) -> None:
+    value, extra = members[name], members.get("extra", {})
+    if type(value) is int and value >= 0:
+        return
+    with contextlib.suppress(Exception):  # the encoder says what is wrong with it
+        found = scalar(value)
+        if type(found) in _PLAIN and isinstance(extra, Mapping) and name not in extra:
+            members["extra"] = {**extra, name: found}
+            del members[name]
 
 
 def _of_built_in_numbers(values: Mapping[Any, Any], depth: int) -> dict[Any, Any]:

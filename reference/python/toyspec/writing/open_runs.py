@@ -60,9 +60,18 @@ class _Program:
         self.handlers: dict[int, Any] = {}
 
     def forget(self) -> None:
-        """Start again in a forked child, which writes no run of its parent."""
+        """Start again in a forked child, which writes no run of its parent.
+
+        Signals act there as if no run were kept. A handler in Python would only run once the interpreter does: a
+        signal that comes just before the child waits for a lock of another process would not end it, and a pool of
+        processes would wait for it forever.
+        """
         self.runs.clear()
         self.error = self.thread = self.exit_code = self.signal = None
+        handlers, self.handlers = self.handlers, {}
+        for number, before in handlers.items():
+            if signal.getsignal(number) is _on_signal:
+                signal.signal(number, before)
 
 
 _program = _Program()

@@ -95,22 +95,27 @@ class RunHealth:
         if evaluator is None or kind == "alert":
             return
         try:
+            given = _values_of(step) if step is not None else _scalars_in(line) if kind == "scalars" else None
             with self._lock:
-                if kind not in NO_PROGRESS:
+                if given is not None:
                     self._last = time.monotonic()
-                if kind in ("run_resume", "run_start"):
-                    self._stop_alert, self._is_obeyed = None, False
-                given = _values_of(step) if step is not None else _scalars_in(line) if kind == "scalars" else None
-                if given is None:
-                    found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
-                else:
                     values, at, time_, phase = given
-                    found = evaluator.observe(values, step=at, time=time_, phase=phase or evaluator.usual_phase)
+                    found = evaluator.observe(values, step=at, time=time_, phase=phase)
+                else:
+                    found = self._take_other(evaluator, line, kind)
             # A record after run_end would open the run again.
             if found and kind != "run_end":
                 self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)
+
+    def _take_other(self, evaluator: HealthEvaluator, line: bytes, kind: str) -> list[HealthAlert]:
+        """Look at a record that is neither a step nor numbers alone."""
+        if kind not in NO_PROGRESS:
+            self._last = time.monotonic()
+        if kind in ("run_resume", "run_start"):
+            self._stop_alert, self._is_obeyed = None, False
+        return evaluator.take(Record(line, 0, 0, "toy/v1", kind))
 
     def poll(self, *, idle_seconds: float | None = None) -> None:
         """Look at the time since the last record, and at the disk if that is due."""

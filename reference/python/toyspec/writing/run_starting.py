@@ -120,15 +120,15 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     program again, count before *exist*, and where *run_id* is not given.
     """
     exist, run_id = _from_environment(exist, run_id)
-    _check_choices(run_id, exist, ranks)
     at = this_process() if process is None else process
+    run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
+    _check_choices(run_id, exist, ranks)
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
     arch, model = (model, None) if isinstance(model, str) else (arch, model)
     watched = _health_of(health, alerts)
     redaction = Redaction(unredacted)
     question = GitQuestion() if git == "around" else None
-    run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
     settings = None if config is None else redaction.settings(members_of(config))
     parts: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
     parts |= {"backend": backend, "phase": phase, "parent": parent, "data": data}

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
@@ -27,8 +28,20 @@ from toyspec.writing.appending import clear_from, open_to_append, remaining_line
 from toyspec.writing.clocks import Stopwatch, utc_text
 from toyspec.writing.directories import make_directories, remove_directories
 from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
+from toyspec.writing.event_arguments import PHASES, is_phase
 from toyspec.writing.event_checks import check_line, check_record
-from toyspec.writing.logged_values import LeftOut, Prepared, as_value, nonfinite, prepared, step_number, whole, writable
+from toyspec.writing.forked_records import ForkedRecords
+from toyspec.writing.logged_values import (
+    LeftOut,
+    Prepared,
+    as_value,
+    is_step,
+    nonfinite,
+    prepared,
+    step_number,
+    whole,
+    writable,
+)
 from toyspec.writing.run_progress import COUNTED, RunProgress
 from toyspec.writing.stream_scan import StreamScan
 
@@ -96,6 +109,7 @@ class RunStream:
         self._progress = RunProgress()
         self._run_start = b""
         self._dropped = DroppedRecords(path)
+        self._forked = ForkedRecords()
         self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
         self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
@@ -281,7 +295,7 @@ class RunStream:
         if file is None and self._can_go_on():
             file = None if action == self._end and self._state == "ended" else self._reopened()
         if file is None:
-            self._pass_over(action)
+            self._pass_over(action, arguments)
             return
         with file.lock:
             if self._is_busy and not file.is_foreign:
@@ -332,12 +346,15 @@ class RunStream:
                     raise
                 return None
             self._watch.last = max(self._watch.last, self._progress.time)
+            self._forked.open()
         for call in self.on_reopening:
             call()
         return self._file
 
-    def _pass_over(self, action: Callable[..., None]) -> None:
+    def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Drop or refuse a record after the file was closed."""
+        if self._pid != os.getpid() and action not in {self._end, self._close, self._leave_out}:
+            self._forked.add(_kind_of(arguments))
         if self._can_go_on() and action == self._end:
             return
         if self._state == "taken over":
@@ -385,6 +402,7 @@ class RunStream:
             self._note_news(self._file)
 
     def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        self._take_forked()
         if self._progress.had_ended and self._progress.must_resume and self.settings.resuming == "by-itself":
             # Nothing was added to a run that had ended.
             self._close()
@@ -416,7 +434,17 @@ class RunStream:
         self._afterwards.append(call)
         return False
 
+    def _take_forked(self) -> None:
+        """Count what children of this process were asked to write; the run goes on for that where it was resumed."""
+        records = self._forked.taken()
+        if records:
+            if self._progress.must_resume:
+                self._go_on()
+            self._dropped.count_forked(records)
+
     def _close(self) -> None:
+        self._take_forked()
+        self._forked.close()
         file, self._file = self._file, None
         self._state = "ended" if self._progress.ended else "closed"
         if file is None:
@@ -453,17 +481,12 @@ class RunStream:
         kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
-        if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
-            given["step"] = self._step_of(given)
-        if given.get("step") is COUNTED:
-            given["step"] = self._progress.log_step(given.get("phase") or self._progress.phase)
-            given = {key: value for key, value in given.items() if value is not UNSET}
+        kind, first_step = self._place(kind, given)
         if kind == "artifact" and isinstance(given.get("path"), str) and leaves_bundle(given["path"]):
             fact = f"the path {shortened(given['path'])} of the artifact leaves the bundle"
             raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
         if kind != "run_resume":
-            is_train = kind in {"step", "scalars"} and (given.get("phase") or self._progress.phase) == "train"
-            self._go_on(whole(given.get("step")) if is_train else UNSET, kind)
+            self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         ready = self._prepared(kind, given)
         given = ready.members
@@ -484,6 +507,25 @@ class RunStream:
             self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
         if ready.media:
             self._write_media(ready.media, given)
+
+    def _place(self, kind: str, given: dict[str, Any]) -> tuple[str, object]:
+        """Give the members *given* a phase and a step that can be written.
+
+        Return the kind that they then are of, and the step if it may say where a resumed run goes on, else UNSET.
+        """
+        is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
+        if is_of_another and self._is_lenient and self._progress.records:
+            kind = self._give_a_phase(kind, given)
+        if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
+            given["step"] = self._step_of(given)
+        phase = given.get("phase") or self._progress.phase
+        if given.get("step") is COUNTED:
+            given["step"] = self._progress.log_step(phase)
+            if given["step"] is UNSET:
+                del given["step"]
+        # Values that were given another phase have a count of their own, which says nothing about the run.
+        is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
+        return kind, whole(given.get("step")) if is_train else UNSET
 
     def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
         """Write a record of each of *media*, at the step of the record *given*, after its file."""
@@ -566,13 +608,16 @@ class RunStream:
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
         phase: str = progress.phase if event.phase is UNSET else event.phase
-        if numbering == "given" and self._is_lenient and (type(event.step) is not int or event.step < 0):
+        if numbering == "given" and self._is_lenient and not is_step(event.step):
             numbering = self._give_a_number(event)
         if not progress.is_running or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
         if type(phase) is not str:
-            self._write(event)  # which reports that it must be a string
+            if numbering == "counted":
+                event.step = progress.next_step(str(phase))
+            event.t = self._watch.seconds()
+            self._write(event)  # which makes it a phase, or reports that it must be a string
             return
         if numbering == "counted":
             event.step = progress.next_step(phase)
@@ -600,6 +645,33 @@ class RunStream:
         self._leave_out_step(given["step"], "scalars")
         return COUNTED
 
+    def _give_a_phase(self, kind: str, given: dict[str, Any]) -> str:
+        """Leave out the phase of *given*, which is none of the format, and name values after it; return the kind.
+
+        Readers name the values of another phase in the same way.
+        """
+        phase = given.pop("phase")
+        found = as_value(phase.value if isinstance(phase, Enum) else phase)
+        if found is None or is_phase(found):
+            given.update({} if found is None else {"phase": found})
+            return kind
+        named = shortened(str(found))
+        fact = f"it must be one of {', '.join(PHASES)}, got {named}"
+        if kind == "step":
+            if isinstance(given.get("step"), int):
+                self._progress.pass_step(given["step"], str(phase))
+            _make_values(given)
+            kind = "scalars"
+        if kind == "scalars":
+            given["values"] = {named: given.get("values", {})}
+            if isinstance(given.get("texts"), Mapping):
+                given["texts"] = {f"{named}/{key}": text for key, text in given["texts"].items()}
+            fact = f"{fact}; the values are named after it, as {named}/loss"
+        elif kind == "eval":
+            given["phase"] = "eval"
+        self._dropped.leave_out_values([LeftOut("phase", fact)], kind)
+        return kind
+
     def _give_a_number(self, event: Step) -> Numbering:
         """Make the step of *event* a number; return ``counted`` if it cannot be one, which is kept in extra."""
         number = step_number(event.step)
@@ -626,13 +698,10 @@ class RunStream:
     def _write_values_of(self, event: Step) -> None:
         """Write the numbers of a step that goes back as plain values, which may come in any order."""
         members = {key: value for key, value in members_of(event).items() if value is not UNSET}
-        place = {key: members.pop(key) for key in ("step", "phase") if key in members}
-        values = {key: value for key, value in members.items() if key not in {"kind", "t", "extra", "nonfinite"}}
-        extra = members.get("extra")
-        values |= dict(extra) if isinstance(extra, Mapping) else {}
+        _make_values(members)
         fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
         self._changed.say_once("step", f"step {event.step} is not after the last one: {fact}")
-        self._write({"kind": "scalars", **place, "values": values})
+        self._write(members)
 
     def _withholds(self, event: Step, phase: str) -> bool:
         """Return whether *event* is not written now, because too few steps have passed since the last one."""
@@ -740,6 +809,8 @@ class RunStream:
 
     def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
         """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
+        if file.is_foreign:
+            self._forked.add(record.kind)
         self._settle(file)
         if self.settings.on_error == "raise" or file.closed_because is not None:
             self._dropped.tell_caller(cause_of(error), kind=record.kind)
@@ -783,6 +854,16 @@ class RunStream:
                 file.discard()
             remove_directories(self._made)
         return True
+
+
+def _make_values(members: dict[str, Any]) -> None:
+    """Make the *members* of a step those of plain values, at the same place."""
+    extra = members.pop("extra", None)
+    place = {key: members.pop(key) for key in ("step", "phase") if key in members}
+    values = {key: value for key, value in members.items() if key not in {"kind", "t", "nonfinite"}}
+    values |= dict(extra) if isinstance(extra, Mapping) else {}
+    members.clear()
+    members.update(kind="scalars", **place, values=values)
 
 
 def _what_is_wrong(error: InvalidEventError | RecordRefusedError) -> str:

@@ -79,7 +79,11 @@ def seal(
         _demand_complete(stream)
         unfinished = _unfinished_ranks(directory, os.path.basename(stream))
         if unfinished:
-            fact = "the run is not complete: this process has not ended; wait for it, or end its log by `toyspec emit`"
+            others = f" and {len(unfinished) - 1} more" if len(unfinished) > 1 else ""
+            fact = (
+                f"the run is not complete: {unfinished[0]}{others} is being written, or has no end; "
+                "wait for that process, or end its log by `toyspec emit`"
+            )
             raise StreamRefusedError(os.path.join(directory, unfinished[0]), "incomplete", fact)
         for rank in ranks_beside(stream).values():
             held.enter_context(_held(rank, calls))

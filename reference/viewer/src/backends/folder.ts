@@ -1,9 +1,10 @@
 /** Takes runs from a folder that the user opens: a worker reads it, and nothing is sent anywhere. */
 
-import { type Selection, streamsIn } from "../../../typescript/page/selection.js";
+import { MEDIA_FOLDER, type Selection, streamsIn } from "../../../typescript/page/selection.js";
+import { EXTENSIONS } from "../generated/media.js";
 import { HINTS } from "../dialects/usual-names.js";
 import type { Answer, Asked, FromWorker, ToWorker } from "../folder/messages.js";
-import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Point, Ranks } from "../protocol.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
 
 /** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
 declare const WORKER_SOURCE: string;
@@ -20,6 +21,9 @@ export class Folder implements Backend {
   private readonly waiting = new Map<number, Waiting>();
   private readonly listeners = new Set<(change: Change) => void>();
   private asked = 0;
+  /** Media files by their hashes, and the addresses that were made of them. */
+  private media: ReadonlyMap<string, Blob> = new Map();
+  private readonly addresses = new Map<string, string>();
 
   constructor() {
     const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
@@ -35,6 +39,9 @@ export class Folder implements Backend {
   /** Shows the runs of a selection instead of those before; returns how many streams are in it. */
   open(selection: Selection): number {
     const streams = streamsIn(selection, HINTS).filter(({ blob }) => blob !== null);
+    for (const address of this.addresses.values()) URL.revokeObjectURL(address);
+    this.addresses.clear();
+    this.media = mediaIn(selection);
     this.post({ open: { root: rootOf(selection), streams } });
     return streams.length;
   }
@@ -65,12 +72,20 @@ export class Folder implements Backend {
     return this.ask<Answer<"bytes">>("bytes", [run, path, offset, length]);
   }
 
-  mediaAddress(): null {
-    return null;
+  mediaAddress(_run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string | null {
+    const blob = this.media.get(sha256);
+    if (!blob) return null;
+    const type = Object.hasOwn(EXTENSIONS, media_type) ? media_type : "application/octet-stream";
+    const key = `${sha256} ${type}`;
+    const address = this.addresses.get(key) ?? URL.createObjectURL(blob.slice(0, blob.size, type));
+    this.addresses.set(key, address);
+    return address;
   }
 
-  mediaBytes(): Promise<Uint8Array> {
-    return Promise.reject(new Error("Media are not read from an opened folder. Show the runs with `toyspec view`."));
+  async mediaBytes(_run: string, { sha256 }: Pick<Media, "sha256">): Promise<Uint8Array> {
+    const blob = this.media.get(sha256);
+    if (!blob) throw new Error("The file is not in the folder.");
+    return new Uint8Array(await blob.arrayBuffer());
   }
 
   changes(take: (change: Change) => void): () => void {
@@ -104,6 +119,19 @@ export class Folder implements Backend {
     if ("error" in message) waiting?.reject(new Error(message.error));
     else waiting?.resolve(message.answer);
   }
+}
+
+/** Returns the hash that a media file is named for; null for another file. */
+export function digestIn(name: string): string | null {
+  return /^([0-9a-f]{64})\.[a-z0-9]+$/.exec(name)?.[1] ?? null;
+}
+
+function mediaIn({ folders }: Selection): Map<string, Blob> {
+  const files = folders.flatMap((folder) => folder.files).filter(({ path }) => path.split("/").at(-2) === MEDIA_FOLDER);
+  return new Map(files.flatMap(({ path, blob }): [string, Blob][] => {
+    const digest = digestIn(path.split("/").at(-1)!);
+    return digest === null ? [] : [[digest, blob]];
+  }));
 }
 
 function rootOf({ folders, files }: Selection): string {

@@ -864,40 +864,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "key-value-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "lightning-csv",
   "rank": "shape",
   "files": [

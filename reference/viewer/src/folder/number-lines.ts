@@ -1,11 +1,15 @@
 /** Reads the numbers of lines that look like those before, without making an object of each: see `read`. */
 
+import { LIMITS } from "../../../typescript/src/tables.js";
+
 /** What lines of a profile may hold so that they are read here. */
 export interface Layout {
   /** Kinds whose lines are read, and the one object of each whose members are metrics; null where lines have no kind. */
   kinds: { readonly [kind: string]: string } | null;
   /** The object whose members are metrics in lines without a kind. */
   nested: string;
+  /** A member whose values other than a number within binary32 are for the exact reader. */
+  valid?: string;
 }
 
 /** Members of the line itself that place its values; they have the first slots, in this order. */
@@ -25,7 +29,7 @@ interface Member {
   depth: number;
   /** Where its number goes, -1 for what is not kept. */
   slot: number;
-  role: "value" | "kind" | "phase" | "nested";
+  role: "value" | "valid" | "kind" | "phase" | "nested";
   /** The line that it was last in: a second one of the same name is for the exact reader. */
   line: number;
 }
@@ -145,6 +149,7 @@ export class NumberLines {
       if (kinds !== null && name === "kind") return { slot: -1, role: "kind" };
       if (kinds !== null && name === "phase") return { slot: -1, role: "phase" };
       if (name === this.nested) return { slot: -1, role: "nested" };
+      if (name === this.layout.valid) return { slot: this.slot(name), role: "valid" };
       const place = (PLACES as readonly string[]).indexOf(name);
       if (place >= 0) return { slot: place, role: "value" };
       if (this.kind === "scalars") return { slot: -1, role: "value" };
@@ -186,6 +191,7 @@ export class NumberLines {
   }
 
   private text(bytes: Uint8Array, { role, slot }: Member): boolean {
+    if (role === "valid") return false;
     const start = this.at + 1;
     let end = start;
     while (isPlain(bytes[end]!)) end++;
@@ -231,8 +237,9 @@ export class NumberLines {
       if (at === start || power > 300) return false;
       exponent += isSmall ? -power : power;
     }
-    if (role !== "value" || at - this.at > 300) return false;
+    if ((role !== "value" && role !== "valid") || at - this.at > 300) return false;
     const value = exponent > 22 || exponent < -44 || digits > MOST_DIGITS ? Math.abs(Number(ascii.decode(bytes.subarray(this.at, at)))) : scaled(digits, exponent);
+    if (role === "valid" && value >= LIMITS.binary32_limit) return false;
     this.at = at;
     return this.keep(slot, isNegative ? -value : value);
   }

@@ -35,7 +35,8 @@ interface RankLog {
 /** Returns what the ranks of a run have logged; *unread* are those whose streams cannot be read, with the reason. */
 export async function ranksOf(streams: readonly RankStream[], unread: readonly { rank: number; error: string }[]): Promise<Ranks> {
   const logs = await Promise.all(streams.map(async ({ stream, scan }) => logOf(stream, scan)));
-  const size = logs.reduce((most, log) => Math.max(most, log.size), 0);
+  // Of a run that went on with fewer processes, the streams of the others still have the earlier number.
+  const size = logs[streams.findIndex(({ rank }) => rank === 0)]?.size || logs.reduce((most, log) => Math.max(most, log.size), 0);
   const furthest = Math.max(0, ...streams.flatMap(({ row }) => row.last_step ?? []));
   const latest = Math.max(0, ...logs.flatMap(({ lastAt }) => lastAt ?? []));
   const ranks = streams.map(({ rank, id, row }, at): RankProgress => {
@@ -46,13 +47,15 @@ export async function ranksOf(streams: readonly RankStream[], unread: readonly {
       step_seconds: median(stepTimes), compute_seconds: median(computeTimes), silent_seconds: lastAt === null ? null : latest - lastAt,
     };
   });
+  const within = size === 0 ? ranks : ranks.filter(({ rank }) => rank < size);
+  const own = within.length > 0 ? within : ranks;
   const known = new Set([...streams, ...unread].map(({ rank }) => rank));
   const first = streams[0]!.scan.latest;
   return {
     world_size: size || null, ranks,
     missing: Array.from({ length: Math.min(size, MOST_RANKS) }, (_, rank) => rank).filter((rank) => !known.has(rank)),
     errors: unread.map(({ error }) => error),
-    first_to_stop: firstToStop(ranks, logs), slowest: slowestOf(ranks),
+    first_to_stop: firstToStop(own, own.map((each) => logs[ranks.indexOf(each)]!)), slowest: slowestOf(own),
     metrics: spreadsOf(streams), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
   };
 }
@@ -112,8 +115,8 @@ function firstToStop(ranks: readonly RankProgress[], logs: readonly RankLog[]): 
   const [furthest, lowest] = [Math.max(...ranks.map(cameTo)), Math.min(...ranks.map(cameTo))];
   const left = ranks.filter((each) => cameTo(each) === lowest);
   if (left.length === 1 && lowest < furthest) {
-    const step = left[0]!.last_step === null ? "no step" : `step ${lowest}`;
-    return { rank: left[0]!.rank, why: `its last is ${step}, and the furthest rank came to step ${furthest}` };
+    const came = left[0]!.last_step === null ? "it has no step" : `its last is step ${lowest}`;
+    return { rank: left[0]!.rank, why: `${came}, and the furthest rank came to step ${furthest}` };
   }
   return firstAt(left, lowest, ranks, logs);
 }

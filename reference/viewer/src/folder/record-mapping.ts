@@ -1,6 +1,6 @@
 /** What a record says in terms of any log, by the mapping of its profile: see schemas/records.json. */
 
-import { type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
+import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
 import { flattened } from "../dialects/mapping.js";
 import { RECORDS } from "../generated/records.js";
 import type { Json } from "../protocol.js";
@@ -14,6 +14,8 @@ export interface KindMapping {
   thing?: readonly (readonly string[])[];
   pair?: readonly string[];
   minimize?: string;
+  /** A member that a step may lack; with an invalid one it does not count. */
+  valid?: string;
 }
 
 export interface RecordMapping {
@@ -44,6 +46,14 @@ export function valuesOf(value: Members, profile: ProfileName, kind: string | nu
   const prefix = prefixOf(value, read, kind);
   const found = prefix === null || read.values === "none" ? new Map<string, number>() : numbersBy(read, value, profile, kind);
   return prefix ? new Map([...found].map(([name, number]) => [prefix + name, number])) : found;
+}
+
+/** Returns whether a step counts: it may lack the member that its mapping names, and does not count with an invalid one. */
+export function counts(value: Members, profile: ProfileName): boolean {
+  const { valid } = RECORDS[profile]!.others;
+  if (valid === undefined || !Object.hasOwn(value, valid)) return true;
+  const member = value[valid];
+  return member === null || (typeof member === "number" && Math.abs(member) < LIMITS.binary32_limit);
 }
 
 function kindOf(profile: ProfileName, kind: string | null): KindMapping {

@@ -10,7 +10,8 @@ import { Attempts } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
 import { plainValue } from "./plain-values.js";
 import { type Budget, type PlaceOf, Pyramid } from "./pyramid.js";
-import { valuesOf } from "./record-mapping.js";
+import { RECORDS } from "../generated/records.js";
+import { counts, valuesOf } from "./record-mapping.js";
 
 export type Members = { [name: string]: Json };
 export type Mark = Places & { line: number; offset: number; length: number };
@@ -23,7 +24,7 @@ const MOST_MARKS = 2000;
 const MOST_STRETCHES = 20;
 const LAYOUTS: { readonly [profile in ProfileName]?: Layout } = {
   "toy/v1": { kinds: { step: "extra", scalars: "values" }, nested: "extra" },
-  "metrics/v1": { kinds: null, nested: "extra" },
+  "metrics/v1": { kinds: null, nested: "extra", valid: RECORDS["metrics/v1"]!.others.valid! },
 };
 
 export interface ScanOptions {
@@ -386,6 +387,7 @@ export class Scan {
   }
 
   private takeEntry(value: Members): void {
+    if (!counts(value, "metrics/v1")) return;
     const milliseconds = figure(value["wall_time_ms"]);
     if (milliseconds === milliseconds) this.takeTime(milliseconds / 1000);
     const step = value["step"];

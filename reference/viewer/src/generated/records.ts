@@ -185,7 +185,8 @@ export const RECORDS: { readonly [profile: string]: RecordMapping } = {
   "kinds": {},
   "others": {
    "role": "step",
-   "values": "members"
+   "values": "members",
+   "valid": "loss"
   },
   "phases": [],
   "tag": null

@@ -118,7 +118,7 @@ class Shown {
     if (family === "table" || family === "text") return this.text(media, family);
     const src = backend.mediaAddress(this.run, media);
     const missing = (text: string) => html("p", { class: "nothing" }, text);
-    if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "See it with `toyspec view`.");
+    if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "The file is not in the folder.");
     const name = `${media.name.replace(/[^\w.-]+/g, "-").slice(0, 80)}.${EXTENSIONS[media.media_type] ?? "bin"}`;
     const link = html("a", { href: src, download: name }, `Save ${plain(name)}`);
     if (family === "file") return link;

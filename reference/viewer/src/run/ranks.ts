@@ -61,10 +61,11 @@ export function ranksSection(ranks: Ranks | null): Part | null {
 /** Returns what is to be said about the ranks together. */
 export function factsOf({ world_size, ranks, missing, errors, first_to_stop, slowest }: Ranks): string[] {
   const size = world_size === null ? "" : ` of ${grouped(world_size)}`;
+  const earlier = ranks.filter(({ rank }) => world_size !== null && rank >= world_size).length;
   const unended = ranks.filter(({ rank, state }) => rank !== 0 && (state === "torn" || state === "damaged")).map(({ rank }) => rank);
   const isOver = ranks.some(({ rank, state }) => rank === 0 && state === "complete");
   return [
-    `${grouped(ranks.length)}${size} ranks have a log.`,
+    `${grouped(ranks.length - earlier)}${size} ranks${earlier > 0 ? `, and ${grouped(earlier)} of an earlier attempt,` : ""} have a log.`,
     missing.length > 0 ? `No log of rank ${listed(missing)}.` : "",
     ...errors.map((error) => plain(error, 400)),
     isOver && unended.length > 0 ? `The run is complete, but the log of rank ${listed(unended)} is torn or damaged.` : "",

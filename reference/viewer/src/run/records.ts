@@ -87,8 +87,8 @@ function rewardedSample({ step, id, group, reward, rewards = {}, advantage, toke
   const shown = values.filter(([, value]) => value !== undefined).map(([name, value], at) => html("span", { class: at === 0 && name === "reward" ? "tag reward" : "tag" }, `${plain(name, 40)} ${number(value)}`));
   const turns = Array.isArray(messages) && messages.length > 0 ? messages.slice(0, 50).map(({ role, content }) => turn(plain(String(role ?? ""), 40), contentText(content))) : [turn("prompt", prompt)];
   // The last message is often the answer itself.
-  const isTold = Array.isArray(messages) && messages.length <= 50 && messages.at(-1)?.content === text;
-  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, !isTold && turn("answer", text));
+  const isLast = Array.isArray(messages) && messages.length <= 50 && messages.at(-1)?.content === text;
+  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, !isLast && turn("answer", text));
 }
 
 function contentText(content: Json | undefined): string {

@@ -7,6 +7,7 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 from textual.containers import Grid
@@ -14,10 +15,13 @@ from textual.widgets import Input, Static
 
 from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.exit_codes import INTERRUPTED, TERMINATED
+from toyspec.cli.health_options import alert_line
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
+from toyspec.cli.screen.live_alerts import LiveAlerts
 from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of, shows_hidden
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
+from toyspec.cli.terminal import Terminal
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
 from toyspec.runs.expressions import expression
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from toyspec.cli.charts import Scale
     from toyspec.cli.screen.snapshots import Snapshot
+    from toyspec.health.rules import AnyRule
     from toyspec.runs.expressions import Expression
     from toyspec.view.curve_frames import Axis
     from toyspec.view.live_runs import LiveRuns
@@ -42,6 +47,7 @@ _MOST_COMPARED = 24
 _MOST_PANELS = 6
 _NAME_COLUMNS = 24
 _KEYS = "? keys  q quit  / filter  s sort  space select  enter run  3 compare  m metric"
+_ALERT_STYLES = {"info": "bold", "warning": "bold yellow", "error": "bold red"}
 _COMPARE_KEYS = "? keys  q quit  / filter  j k lines  ← → runs  esc back   * best"
 _HELP = """\
 j k ↑ ↓  move in the table            space   select the run
@@ -63,6 +69,8 @@ class WatchApp(App[int]):
     #top, #keys { height: 1; }
     #top { text-style: bold; }
     #keys { color: $text-muted; }
+    #alert { height: 1; display: none; }
+    #alert.open { display: block; }
     #help { height: auto; display: none; }
     Input { height: 1; border: none; padding: 0; display: none; }
     Input.open, #help.open { display: block; }
@@ -100,12 +108,12 @@ class WatchApp(App[int]):
         Binding("question_mark", "help", "keys"),
     ]
 
-    def __init__(self, catalog: LiveRuns, root: str) -> None:
-        """Show the runs of *catalog*, which was started; *root* is its name."""
+    def __init__(self, catalog: LiveRuns, root: str, rules: Sequence[AnyRule]) -> None:
+        """Show the runs of *catalog*, which was started; *root* is its name. Compare them with *rules*."""
         super().__init__()
         self.title = "toyspec watch"
         self._root = root
-        self._live = SnapshotReader(catalog, self._take)
+        self._live = SnapshotReader(catalog, LiveAlerts(rules, catalog.dialect), self._take)
         self._rows: dict[str, dict[str, Any]] = {}
         self._snapshot: Snapshot | None = None
         self._filter: Expression = expression("")
@@ -124,6 +132,7 @@ class WatchApp(App[int]):
         yield RunList()
         yield Grid(*(ChartPane() for _ in range(_MOST_PANELS)), id="charts")
         yield ComparePane()
+        yield Static(id="alert", markup=False)
         yield Static(_HELP, id="help", markup=False)
         yield Input(placeholder="lr < 1e-3 and val/acc > .7", select_on_focus=False)
         yield Static(_KEYS, id="keys", markup=False)
@@ -158,6 +167,9 @@ class WatchApp(App[int]):
         if not self.is_running:
             return
         self._rows, self._snapshot = snapshot.rows, snapshot
+        for run, alerts in snapshot.alerts.items():
+            if run in self._rows:
+                self._rows[run] = self._rows[run] | {"alerts": alerts.begun, "open_alerts": len(alerts.open)}
         self._update()
 
     # What is in sight.
@@ -199,7 +211,23 @@ class WatchApp(App[int]):
         if self._snapshot is None or wanted != self._snapshot.wanted:
             self._live.ask(wanted)
         self._update_charts(runs, metrics)
+        self._update_alert(runs)
         self._update_top(len(rows))
+
+    def _update_alert(self, runs: Sequence[str]) -> None:
+        """Show the last alert of *runs*, those in sight; without one, the last of any run."""
+        known = {} if self._snapshot is None else self._snapshot.alerts
+        found = {run: known[run] for run in runs if run in known} or known
+        shown = max(((each.number, run) for run, each in found.items() if run in self._rows), default=None)
+        line = self.query_one("#alert", Static)
+        line.set_class(shown is not None, "open")
+        if shown is not None:
+            alerts = found[shown[1]]
+            alert = alerts.open[-1] if alerts.open else alerts.last
+            name = shortened(self._rows[shown[1]]["name"], _NAME_COLUMNS)
+            style = _ALERT_STYLES[alert.level] if alert.event == "begun" else "dim"
+            said = alert_line(alert, Terminal(color="never"))
+            line.update(Text(cut(f"{name}  {said}", max(self.size.width, 1)), style=style))
 
     def _update_comparison(self, rows: Sequence[dict[str, Any]]) -> None:
         """Compare the selected runs, all that are listed without a selection."""

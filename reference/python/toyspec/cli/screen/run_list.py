@@ -32,7 +32,7 @@ _OTHER_END = "bold red"
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
-_OF_PLANS = frozenset(["done", "left"])
+_OF_SOME = frozenset(["done", "left", "alerts"])
 SORTS = ("started", "name", "best", "last", "steps", "state")
 """What the runs can be sorted by; ``best`` and ``last`` are of the metric that is shown."""
 _MOST_METRICS = 500
@@ -120,7 +120,8 @@ class RunList(Widget):
         text.append_text(line)
 
     def _titles(self) -> list[str]:
-        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "done", "left", "group"]
+        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "done", "left",
+                "alerts", "group"]  # fmt: skip
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
@@ -133,13 +134,21 @@ class RunList(Widget):
             "" if row["seconds"] is None else duration(row["seconds"]),
             "" if row["progress"] is None else f"{floor(100 * row['progress'])} %",
             "" if not row["remaining"] else duration(row["remaining"]),
+            _alerts(row),
             "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
 
 
+def _alerts(row: dict[str, Any]) -> str:
+    """Return the number of incidents, and of those that have not ended; nothing where there are none."""
+    if not row.get("alerts"):
+        return ""
+    return f"{row['alerts']}, {row['open_alerts']} open" if row["open_alerts"] else str(row["alerts"])
+
+
 def _without_empty(cells: list[list[str]]) -> list[list[str]]:
-    """Return *cells* without the columns of plans where no run has one."""
-    kept = [at for at, title in enumerate(cells[0]) if title not in _OF_PLANS or any(row[at] for row in cells[1:])]
+    """Return *cells* without the columns of plans and alerts where no run has one."""
+    kept = [at for at, title in enumerate(cells[0]) if title not in _OF_SOME or any(row[at] for row in cells[1:])]
     return [[row[at] for at in kept] for row in cells]
 
 
