@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from toyspec.cli.screen import snapshots
+from toyspec.cli.screen.live_alerts import LiveAlerts
 from toyspec.cli.screen.snapshots import Snapshot, SnapshotReader, Wanted
+from toyspec.reading.log_detection import DialectChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Changes:
@@ -33,6 +38,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.changes = Changes()
+        self.roots = ()
         self.listings: list[dict[str, Any]] = []
         self.asked: list[str | None] = []
 
@@ -59,16 +65,21 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs()
 
 
+def _reader(runs: Runs, give: Callable[[Snapshot], object]) -> SnapshotReader:
+    return SnapshotReader(runs, LiveAlerts((), DialectChoice()), give)  # type: ignore[arg-type]
+
+
 def test_nothing_is_read_while_nothing_changes(runs: Runs) -> None:
     """One snapshot is given at the start, and none at the polls after it."""
     runs.listings = [{"complete": True, "runs": _rows("a"), "revision": "1"}]
     given: list[Snapshot] = []
-    reader = SnapshotReader(runs, given.append)  # type: ignore[arg-type]
+    reader = _reader(runs, given.append)
     reader.start()
     assert runs.changes.is_many.wait(300)
     reader.close()
     assert [None] == runs.asked
-    assert [({"a": {"id": "a", "at": 1}}, {}, Wanted())] == given
+    (only,) = given
+    assert ({"a": {"id": "a", "at": 1}}, {}, Wanted(), {}) == tuple(only)
 
 
 def test_rows_follow_what_changes(runs: Runs) -> None:
@@ -86,7 +97,7 @@ def test_rows_follow_what_changes(runs: Runs) -> None:
         runs.changes.at += len(given) < 3
         has_given.release()
 
-    reader = SnapshotReader(runs, give)  # type: ignore[arg-type]
+    reader = _reader(runs, give)
     reader.start()
     for _ in range(3):
         assert has_given.acquire(timeout=300)
@@ -100,7 +111,7 @@ def test_curves_that_are_asked_for_come_though_no_run_changes(runs: Runs) -> Non
     """Of several that are asked for between two polls, the last ones come, and stay wanted."""
     runs.listings = [{"complete": True, "runs": [], "revision": "1"}]
     given: list[Snapshot] = []
-    reader = SnapshotReader(runs, given.append)  # type: ignore[arg-type]
+    reader = _reader(runs, given.append)
     reader.ask(Wanted(("a",), ("loss",)))
     reader.ask(Wanted(("b",), ("acc",), "time"))
     reader.start()
