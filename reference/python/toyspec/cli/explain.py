@@ -68,7 +68,7 @@ def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterato
     for index, (name, lines) in enumerate(TEXTS[rule].items()):
         yield from ("", title(name), "") if index else (title(name), "")
         for line in lines:
-            yield from [line] if line.startswith(_CODE) else wrapped(line, width, "  " * line.startswith("- "))
+            yield from [line] if line.startswith(_CODE) else wrapped(line, width)
 
 
 def shown_severity(rule: str) -> tuple[str, Style]:
