@@ -79,7 +79,7 @@ def ending_of(error: BaseException | None) -> dict[str, Any]:
         return {"reason": "completed"}
     if isinstance(error, SystemExit):
         return _exit_ending(error.code)
-    # What is not an Exception stops a program from outside: Ctrl-C, a task that is cancelled, a generator that is closed.
+    # What is not an Exception comes from outside: Ctrl-C, a task that is cancelled, a generator that is closed.
     reason = "errored" if isinstance(error, Exception) else "interrupted"
     return {"reason": reason, "error": _text_of(error)}
 
