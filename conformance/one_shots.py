@@ -38,6 +38,8 @@ class OneShots:
         role = request["role"]
         if request.get("end") == "held":
             return {"untestable": "a stream is held between two requests, which --oneshot has not"}
+        if "media" in request:
+            return {"untestable": "the contents of media are sent in --lines mode only"}
         if role == "follower":
             answer = self._follow(request)
         else:

@@ -130,7 +130,7 @@ def test_listing_a_bundle_costs_two_requests_and_128_kib(store: Store, steps: in
     """Beside the list of the store, a run costs at most two requests, whatever its size."""
     store.put("runs/a/events.jsonl", stream(steps))
     (run,) = list_runs(f"s3://{BUCKET}/runs")
-    assert (steps, 1.0 / steps, "completed") == (run.last_step, run.final_loss, run.row()["reason"])
+    assert (steps, 1.0 / steps, "completed") == (run.last_step, run.final_loss, run.reason)
     reads = store.reads()
     assert len(reads) <= 2
     assert sum(request.sent for request in reads) <= 128 * 1024

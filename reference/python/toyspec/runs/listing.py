@@ -97,7 +97,9 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     whole = None if read == "whole" else partial(_whole, choice)
     if whole is not None:
         for run in listed:
-            run.read_rest = partial(whole, run)
+            # Logs of other programs were read whole.
+            if not hasattr(run, "report"):
+                run.read_rest = partial(whole, run)
     return Runs(listed, errors=errors, skipped=skipped, whole=whole).sort("run").sort("final_loss")
 
 

@@ -58,20 +58,12 @@ class Extent(NamedTuple):
 
 
 RunState = Literal["complete", "running", "torn", "damaged"]
-
-
 """The state of a stream, or running if a writer has it open."""
 
-
 MOST_NAMES = 100_000
-
-
 """Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
 
-
 _MOST_COUNTED = 1_000_000
-
-
 _MAX_WALL = 1e11
 
 

@@ -113,8 +113,6 @@ class ViewedRun:
 
 
 Since = Literal["changed", "gone"]
-
-
 """What has become of a run since a catalog has read it."""
 
 
