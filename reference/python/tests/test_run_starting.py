@@ -665,3 +665,24 @@ def test_end_counts_until_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     assert digested.end_line is None
     row = quick_row(ScanWork(run.events_path, "a", identity_at(run.events_path)), DialectChoice())
     assert detail_of(run.events_path, row, DialectChoice(), None)["end"] is None
+
+
+def test_ranks_of_a_replaced_run_are_moved_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of all its ranks move, also of those that do not come up again; a rank that began first keeps its own."""
+    monkeypatch.setenv("WORLD_SIZE", "4")
+
+    def started(rank: int, exist: Any) -> Any:
+        monkeypatch.setenv("RANK", str(rank))
+        return start_run(tmp_path / "runs", run_id="a", ranks="all", exist=exist)
+
+    for rank in range(4):
+        with started(rank, "fail") as run:
+            run.step(1, loss=1.0)
+    early = started(1, "replace")
+    with started(0, "replace") as first, early:
+        early.step(1, loss=2.0)
+        first.step(1, loss=3.0)
+    names = sorted(path.name for path in (tmp_path / "runs/a").glob("events*"))
+    ranks = [f"events.rank-{rank}.jsonl" for rank in (1, 2, 3)]
+    assert sorted(["events.jsonl", "events.jsonl.prev", ranks[0], *(f"{name}.prev" for name in ranks)]) == names
+    assert [2.0] == [record.values["loss"] for record in read(tmp_path / "runs/a" / ranks[0]) if record.kind == "step"]

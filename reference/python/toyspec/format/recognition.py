@@ -75,10 +75,15 @@ def has_text(head: bytes, dialect: Dialect) -> bool:
     if not text:
         return True
     # A terminal's colours are between the words.
-    head = _uncolored(head) if b"\x1b[" in head else head
+    head = _uncolored(head)
     plain = _lowered(head)
-    may_have = all(any(each in plain for each in group) for group in _needs(text))
-    return may_have and _pattern(text).search(head) is not None
+    for group in _needs(text):
+        for each in group:
+            if each in plain:
+                break
+        else:
+            return False
+    return _pattern(text).search(head) is not None
 
 
 def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys: Keys = NO_KEYS) -> ReadAs | None:
@@ -182,9 +187,10 @@ def with_columns(dialect: Dialect, columns: tuple[str, ...]) -> Dialect:
     return msgspec.structs.replace(dialect, form=msgspec.structs.replace(dialect.form, columns=columns))
 
 
+@lru_cache(maxsize=1)
 def has_step_word(head: bytes) -> bool:
     """Return whether *head* has a part of a name that steps have; without one, no dialect is recognized by its keys."""
-    plain = head.lower()
+    plain = _lowered(head)
     return any(word in plain for word in _STEP_WORDS)
 
 
@@ -234,8 +240,9 @@ def _header_rows(head: bytes, delimiter: bytes | None) -> tuple[bool, list[tuple
     start = next((at for at, line in enumerate(lines) if not line.startswith(b"#")), 0)
     lines = lines[max(start - 1, 0) : max(start - 1, 0) + _HEADER_LINES]
     rows = [line.split(delimiter) for line in lines]
-    has_numbers = len(rows) < 2 or any(_DIGIT.match(cell) for row in rows[1:] for cell in row)
-    return has_numbers, [(bool(row) and not row[0].strip(_SPACE), _named_by(row)) for row in rows]
+    if len(rows) > 1 and not any(_DIGIT.match(cell) for row in rows[1:] for cell in row):
+        return False, []
+    return True, [(bool(row) and not row[0].strip(_SPACE), _named_by(row)) for row in rows]
 
 
 def _named_by(row: Sequence[bytes]) -> frozenset[str]:
@@ -506,7 +513,7 @@ def _lowered(head: bytes) -> bytes:
 
 @lru_cache(maxsize=1)
 def _uncolored(head: bytes) -> bytes:
-    return _ESCAPES.sub(b"", head)
+    return _ESCAPES.sub(b"", head) if b"\x1b[" in head else head
 
 
 @cache

@@ -124,6 +124,19 @@ def replace(path: str, calls: SystemCalls) -> Opened:
     raise _ever_replaced(path)
 
 
+def move(path: str, calls: SystemCalls) -> None:
+    """Move the file *path* to ``<path>.prev`` as ``replace`` does; raise StreamRefusedError if a writer holds it."""
+    old = reopen(path, calls, missing="fail")
+    try:
+        # Locked, so that no writer which replaces it too finds it gone.
+        if os.name != "nt":
+            keep(path, calls)
+    finally:
+        calls.close(old.descriptor)
+    if os.name == "nt":  # An open file cannot be moved there.
+        keep(path, calls)
+
+
 def restore(moves: list[tuple[str, str]]) -> None:
     """Restore the names of moved files, the last first; raise OSError if one is taken."""
     for source, target in reversed(moves):

@@ -12,7 +12,7 @@ from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.redaction import Redaction
 from toyspec.format.run_files import other_ranks, rank_file
-from toyspec.system_calls import SYSTEM_CALLS, is_locked, say
+from toyspec.system_calls import SYSTEM_CALLS, say
 from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.writing.environment import package_versions
@@ -150,7 +150,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             question = None
         else:
             if exist == "replace" and at.rank == 0:
-                keep_rank_files(directory, at.size if ranks == "all" else 1)
+                _move_ranks(directory)
             parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
             run.run_start(config=settings, **parts, **_circumstances(redaction, at))
         _say_replaced(run, redaction)
@@ -223,13 +223,17 @@ def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | 
         run.run_resume(from_step)
 
 
-def keep_rank_files(directory: str, size: int) -> None:
-    """Move the streams of an earlier run with more than *size* processes out of the way, as a replaced stream is."""
+def _move_ranks(directory: str) -> None:
+    """Move the streams of the other ranks of a replaced run, as a replaced stream is: ranks/replaced-together.
+
+    One that a writer holds is of a process of the new run, which began before this one.
+    """
+    ranks: list[int] = []
     with contextlib.suppress(OSError):
-        for rank in other_ranks(directory):
-            path = os.path.join(directory, rank_file(rank))
-            if rank >= size and not is_locked(path):
-                opening.keep(path, SYSTEM_CALLS)
+        ranks += other_ranks(directory)
+    for rank in ranks:
+        with contextlib.suppress(OSError):
+            opening.move(os.path.join(directory, rank_file(rank)), SYSTEM_CALLS)
 
 
 def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
