@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -44,8 +45,9 @@ def _database(
 def _events(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], Ledger]:
     ledger = Ledger(CAUSES)
     found: list[dict[str, Any]] = []
-    for event in MlflowImport(database, "r", ledger, lambda _: iter(())).events():
-        found += [json.loads(line) for line in event.splitlines()] if isinstance(event, bytes) else [event]
+    with closing(database):
+        for event in MlflowImport(database, "r", ledger, lambda _: iter(())).events():
+            found += [json.loads(line) for line in event.splitlines()] if isinstance(event, bytes) else [event]
     assert ledger.is_settled
     return found, ledger
 

@@ -254,8 +254,8 @@ fn lines_back(text: &[u8], range: Range<usize>) -> impl Iterator<Item = Range<us
 /// Returns what a record is; None where Python has to look at it.
 fn part(record: Node, profile: Profile) -> Option<Part> {
     match profile {
-        Profile::Metrics if counts(record) => Some(Part::Step(None, record.get("loss").is_some())),
-        Profile::Metrics => Some(Part::Other),
+        Profile::Metrics if !counts(record) => Some(Part::Other),
+        Profile::Metrics => is_placed(record).then(|| Part::Step(None, record.get("loss").is_some())),
         Profile::Kaun => None,
         Profile::Toy => {
             let Some(kind) = record.get("kind").filter(|kind| kind.kind() == Kind::String) else {
@@ -270,6 +270,13 @@ fn part(record: Node, profile: Profile) -> Option<Part> {
             }
         }
     }
+}
+
+/// Whether an entry has a plain step and a time, so that it counts as it is read here.
+fn is_placed(entry: Node) -> bool {
+    let (Some(step), Some(time)) = (entry.get("step"), entry.get("wall_time_ms")) else { return false };
+    let is_step = step.kind() == Kind::Number && step.literal().parse::<i64>().is_ok_and(|step| step >= 0);
+    is_step && time.kind() == Kind::Number
 }
 
 /// Returns what a step is: one without a valid number and time counts as another record.

@@ -6,11 +6,10 @@ This is the exact path. It is slow and complete; regular records do not take it.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
-from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.validators import extend
 
 from toyspec.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at, pointer_to
 from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
@@ -77,24 +76,25 @@ _PRIORITY = (
 _DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
 
 
-_TYPE_CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
-    {
-        # Where 1.0 counts as an integer, it was made an int before.
-        "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
-        "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
-    }
-)
+@cache
+def _library() -> tuple[Any, Any]:
+    """Return the class of validators and the formats that they check.
 
+    A stream without findings needs none of the library, which takes as long to import as it takes to check.
+    """
+    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema.validators import extend
 
-_Validator: Any = extend(  # type: ignore[no-untyped-call]  # the library has no types
-    Draft202012Validator, type_checker=_TYPE_CHECKER
-)
-
-
-_FORMATS = FormatChecker(formats=())
-
-
-_FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            # Where 1.0 counts as an integer, it was made an int before.
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+            "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
+        }
+    )
+    formats = FormatChecker(formats=())
+    formats.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
+    return extend(Draft202012Validator, type_checker=types), formats  # type: ignore[no-untyped-call]  # no types
 
 
 class RecordValidator:
@@ -136,7 +136,8 @@ class RecordValidator:
         validator = self._validators.get(kind)
         if validator is None:
             schema = {**self._definitions[kind], "$defs": self._definitions}
-            validator = self._validators[kind] = _Validator(schema, format_checker=_FORMATS)
+            made, formats = _library()
+            validator = self._validators[kind] = made(schema, format_checker=formats)
         return validator
 
 
