@@ -45,7 +45,7 @@ the cases that prove it. The table is data as well: [`rules.json`](../../schemas
 
 _SCHEMAS = f"""\
 ---
-tags: [schema, schemas, kinds, json schema, json schemas of each event, event schema, schema of each kind, validate json schema, fields of a record]
+tags: [schema, schemas, kinds, json schema for each event, event schema, validate json schema, fields of a record]
 description: Every kind of record with its keys, and the JSON Schemas that define them.
 ---
 # Schemas and kinds
