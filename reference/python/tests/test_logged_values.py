@@ -146,7 +146,7 @@ def test_a_step_record_whose_number_is_none_is_the_next_step(
     assert [None, None, None, "x"] == found["texts/given_step"]
     said = capsys.readouterr().err
     assert "got int -3.0" in said
-    assert "-4" not in said
+    assert "got int -4" not in said
 
 
 @dataclasses.dataclass
