@@ -424,7 +424,8 @@ class ViewHandler(BaseHTTPRequestHandler):
         self._end_head()
         if self.command == "HEAD":
             return
-        for piece in pieces:
+        # An empty chunk would end the body.
+        for piece in filter(None, pieces):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
             self.wfile.flush()
         if is_chunked:
