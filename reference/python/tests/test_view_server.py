@@ -89,6 +89,17 @@ def test_curve_of_few_points_is_raw(client: Client) -> None:
     assert "no such run" in header["message"]
 
 
+def test_answer_after_a_curve_that_is_not_there(client: Client) -> None:
+    """An empty curve ends its answer once: what comes next on the same connection can be read."""
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=300)
+    for address in ("/api/curve?metric=no+such&run=sweep/complete&x=step&buckets=9", "/api/runs", "/api/runs"):
+        connection.request("GET", address)
+        answer = connection.getresponse()
+        answer.read()
+        assert 200 == answer.status
+    connection.close()
+
+
 def test_no_spike_is_lost(tmp_path: Path) -> None:
     """The extremes of every bucket are those of its points, at every zoom; a deep one has the points themselves."""
     chance = random.Random(3)
