@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from machine import describe, load
+from publishing import show
 from scale_runs import change, write_runs
 
 if TYPE_CHECKING:
@@ -201,10 +202,7 @@ def main() -> None:
         "machine": facts,
         "sizes": sorted([*made, *kept], key=lambda row: row["runs"]) if options.publish else made,
     }
-    sys.stdout.write(page(found))
-    if options.publish:
-        _DATA.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        _PART.write_text(page(found), encoding="utf-8")
+    show(found, page(found), published=(_DATA, _PART) if options.publish else None)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from measuring import Row
 
@@ -33,6 +34,15 @@ def write_data(part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> No
     path = _DATA / f"bench-{part}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n", encoding="utf-8")
+
+
+def show(found: Mapping[str, Any], text: str, *, published: tuple[Path, Path] | None) -> None:
+    """Print *text*; where it is *published*, write what was *found* and the text to the files of data and page."""
+    sys.stdout.write(text)
+    if published is not None:
+        data, part = published
+        data.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
 
 
 def publish(part: str) -> None:

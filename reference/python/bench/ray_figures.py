@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import loopback_store
 from machine import describe, load
+from publishing import show
 from scale_runs import bundle, write_logs, write_runs
 
 if TYPE_CHECKING:
@@ -241,10 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     facts = describe() | {"load before": load()}
     with tempfile.TemporaryDirectory(prefix="toyspec-ray-") as directory:
         found = {"machine": facts, **measure(directory, options.runs, options.logs, options.stored)}
-    sys.stdout.write(page(found))
-    if options.publish:
-        _DATA.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        _PART.write_text(page(found), encoding="utf-8")
+    show(found, page(found), published=(_DATA, _PART) if options.publish else None)
 
 
 if __name__ == "__main__":

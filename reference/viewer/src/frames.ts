@@ -180,3 +180,14 @@ export function packed(header: unknown, columns: readonly Float64Array[]): Uint8
   }
   return frame;
 }
+
+/** Returns the index of the first of ascending places that is not below *value*; their number if all are. */
+export function firstAt(places: Float64Array, value: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle]! < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

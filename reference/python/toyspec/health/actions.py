@@ -182,7 +182,7 @@ class AlertDispatcher:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._failed: set[AlertAction | int] = set()
-        self._announced: set[tuple[int, str, str | None, int | None]] = set()
+        self._announced: set[tuple[int, tuple[str, str | None, int | None]]] = set()
         self._given_up = threading.Event()
         self._sleep = sleep or self._given_up.wait
         self.lost = 0
@@ -191,7 +191,7 @@ class AlertDispatcher:
     def send(self, alert: HealthAlert) -> None:
         """Hand *alert* to each action that wants it: those of its level and its rule, and the end of what they had."""
         for at, action in enumerate(self._actions):
-            key = (at, alert.rule, alert.metric, alert.rank)
+            key = (at, alert.subject)
             if alert.event == "recovered":
                 if key not in self._announced:
                     continue

@@ -41,6 +41,11 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     stop: bool = False
     """Whether the rule asks the training to stop."""
 
+    @property
+    def subject(self) -> tuple[str, str | None, int | None]:
+        """What an incident is about, the same at its begin and at its end: rule, metric and rank."""
+        return self.rule, self.metric, self.rank
+
     def is_at_least(self, level: Level) -> bool:
         """Return whether this is as serious as *level*, or more."""
         return LEVELS.index(self.level) >= LEVELS.index(level)

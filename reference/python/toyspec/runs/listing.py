@@ -94,19 +94,15 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
     listed = [found[stream.path] for stream in streams if stream.path in found]
-    whole = None if read == "whole" else partial(_whole, choice)
-    if whole is not None:
-        for run in listed:
-            # Logs of other programs were read whole.
-            if not hasattr(run, "report"):
-                run.read_rest = partial(whole, run)
-    return Runs(listed, errors=errors, skipped=skipped, whole=whole).sort("run").sort("final_loss")
+    for run in listed:
+        # Logs of other programs are read whole in any case.
+        if not hasattr(run, "report"):
+            run.read_rest = partial(_whole, choice, run)
+    return Runs(listed, errors=errors, skipped=skipped).sort("run").sort("final_loss")
 
 
 def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
     """Return the summary of the whole stream of *run*; that of its ends if it cannot be read any more."""
-    if hasattr(run, "report"):
-        return run
     try:
         found = summarize_run(run.path, dialect=choice)
     except StreamError:
@@ -128,11 +124,8 @@ class Runs(Sequence[RunSummary]):
         *,
         errors: Sequence[PathError] = (),
         skipped: int = 0,
-        whole: Callable[[RunSummary], RunSummary] | None = None,
     ) -> None:
-        """*whole* reads the stream of a run of which only the ends were read; None where that adds nothing."""
         self._runs = tuple(runs)
-        self._whole = whole
         self.errors = tuple(errors)
         """Paths that could not be read, each with the reason."""
         self.skipped = skipped
@@ -189,20 +182,20 @@ class Runs(Sequence[RunSummary]):
 
     def _with(self, names: Sequence[str]) -> list[Fields]:
         """Return the fields of the runs, whose metrics are known where *names* may be metrics."""
-        whole = self._whole
-        if whole is None or not needs_whole_streams(names):
+        if not needs_whole_streams(names):
             return [Fields(run) for run in self._runs]
         others = [name for name in names if name not in OWN_FIELDS]
 
         def known(run: RunSummary) -> Fields:
             fields = Fields(run)
-            is_read = hasattr(run, "report") or all(fields.is_setting(name) for name in others)
-            return fields if is_read else Fields(whole(run))
+            if run.read_rest is None or all(fields.is_setting(name) for name in others):
+                return fields
+            return Fields(run.read_rest())
 
         return list(map(known, self._runs))
 
     def _like(self, runs: Sequence[RunSummary]) -> Runs:
-        return Runs(runs, errors=self.errors, skipped=self.skipped, whole=self._whole)
+        return Runs(runs, errors=self.errors, skipped=self.skipped)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return each run as a flat mapping, all with the same keys in the same order; None where a run has none."""

@@ -1,6 +1,6 @@
 /** A metric that counts the steps of others, as `define` names it, as their axis x. */
 
-import type { Curve } from "../frames.js";
+import { type Curve, firstAt } from "../frames.js";
 import type { Places } from "../protocol.js";
 
 const KNOWN = new WeakMap<Curve, { steps: Curve; placed: Curve | null }>();
@@ -45,12 +45,7 @@ function withPlaces(curve: Curve, steps: Curve): Curve | null {
 
 /** Returns the value of a metric at a step; NaN before its first point. */
 function valueAt({ place, last, length, header }: Curve, step: number): number {
-  let [low, high] = [0, length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (place[middle]! < step) low = middle + 1;
-    else high = middle;
-  }
+  const low = firstAt(place, step);
   if (low === length) return length > 0 ? last[length - 1]! : NaN;
   if (place[low] === step) return last[low]!;
   if (low === 0) return header.level > 1 && step >= (header.range.step?.[0] ?? Infinity) ? last[0]! : NaN;

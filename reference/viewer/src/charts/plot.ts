@@ -1,6 +1,6 @@
 /** Where curves are on a chart: ranges, places in pixels, and what is near a point. */
 
-import type { Curve } from "../frames.js";
+import { type Curve, firstAt } from "../frames.js";
 import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
 import { plain } from "../text.js";
@@ -152,7 +152,7 @@ function padded(low: number, high: number, isLog: boolean): Range {
 /** Returns the first bucket of a curve that is to be drawn, and the one after the last. */
 export function visible(curve: Curve, x: Range, shift: number): [number, number] {
   if (!isSorted(curve)) return [0, curve.length];
-  return [Math.max(0, after(curve.place, x.from - shift) - 1), Math.min(curve.length, after(curve.place, x.to - shift) + 1)];
+  return [Math.max(0, firstAt(curve.place, x.from - shift) - 1), Math.min(curve.length, firstAt(curve.place, x.to - shift) + 1)];
 }
 
 const ORDERS = new WeakMap<Curve, boolean>();
@@ -166,22 +166,11 @@ function isSorted(curve: Curve): boolean {
   return known;
 }
 
-/** Returns the index of the first place that is not below *value*. */
-function after(places: Float64Array, value: number): number {
-  let [low, high] = [0, places.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (places[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 /** Returns the bucket of a curve that is next to a place; -1 for a curve without buckets. */
 export function nearest(curve: Curve, place: number): number {
   if (curve.length === 0) return -1;
   if (isSorted(curve)) {
-    const at = Math.min(after(curve.place, place), curve.length - 1);
+    const at = Math.min(firstAt(curve.place, place), curve.length - 1);
     return at > 0 && place - curve.place[at - 1]! < curve.place[at]! - place ? at - 1 : at;
   }
   let best = 0;

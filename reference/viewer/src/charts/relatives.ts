@@ -1,6 +1,6 @@
 /** What the charts of one run draw beside its own curve: its other ranks, and the runs that it was forked from. */
 
-import { type Curve, curveOfColumns } from "../frames.js";
+import { type Curve, curveOfColumns, firstAt } from "../frames.js";
 import type { Look } from "../palette.js";
 import type { Axis, Ranks, Run } from "../protocol.js";
 import { counted } from "../text.js";
@@ -142,17 +142,6 @@ function placesOf(ranks: readonly Series[]): Float64Array {
   const [first, last] = [longest[0]!, longest.at(-1)!];
   const kept = all.size <= 2 * longest.length ? [...all] : [...new Set([...longest, ...[...all].filter((place) => place < first || place > last)])];
   return Float64Array.from(kept).sort();
-}
-
-/** Returns the index of the first place that is not below *value*. */
-function firstAt(places: Float64Array, value: number): number {
-  let [low, high] = [0, places.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (places[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function firstAfter(places: Float64Array, value: number): number {

@@ -1,5 +1,6 @@
 /** Makes the frames of a curve from its buckets: see "GET api/curve" of ../../PROTOCOL.md. */
 
+import { firstAt } from "../frames.js";
 import type { Axis, CurveHeader, CurveRequest, Frame } from "../protocol.js";
 import { type Buckets, type Columns, COLUMNS, fitting, part, type PlaceOf, type Pyramid } from "./pyramid.js";
 import { goalOf } from "./rows.js";
@@ -62,17 +63,7 @@ export function placing(axis: Axis, tokens: Buckets | null): Place {
 }
 
 function indexAt(ascending: Float64Array, value: number): number {
-  return Math.min(lower(ascending, value), ascending.length - 1);
-}
-
-function lower(ascending: Float64Array, value: number): number {
-  let [low, high] = [0, ascending.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (ascending[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return Math.min(firstAt(ascending, value), ascending.length - 1);
 }
 
 function placed(buckets: Buckets, place: Place): Buckets {
@@ -87,7 +78,7 @@ function placed(buckets: Buckets, place: Place): Buckets {
 async function chosenOf(whole: Buckets, { buckets, from, to }: CurveRequest, place: Place, deepen: Deepen): Promise<Buckets> {
   const cut = (some: Buckets): [number, number] => {
     const places = place(some);
-    return [from === undefined ? 0 : Math.max(0, lower(places, from) - 1), to === undefined ? places.length : Math.min(places.length, lower(places, to) + 2)];
+    return [from === undefined ? 0 : Math.max(0, firstAt(places, from) - 1), to === undefined ? places.length : Math.min(places.length, firstAt(places, to) + 2)];
   };
   const [begin, end] = cut(whole);
   let chosen = part(whole, begin, end);

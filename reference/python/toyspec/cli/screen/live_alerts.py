@@ -86,8 +86,7 @@ class LiveAlerts:
     def _take(self, run: str, alert: HealthAlert) -> None:
         known = self.found.get(run)
         begun, still_open = (0, ()) if known is None else (known.begun, known.open)
-        subject = (alert.rule, alert.metric, alert.rank)
-        still_open = tuple(each for each in still_open if (each.rule, each.metric, each.rank) != subject)
+        still_open = tuple(each for each in still_open if each.subject != alert.subject)
         if alert.event == "begun":
             begun, still_open = begun + 1, (*still_open, alert)
         self._number += 1
