@@ -124,4 +124,4 @@ def alert_line(alert: HealthAlert, terminal: Terminal) -> str:
     step = "" if alert.step is None else f"  step {alert.step:g}"
     rank = "" if alert.rank is None else f"  rank {alert.rank}"
     head = terminal.styled(f"{level}: {printable(alert.rule)}", style)
-    return f"{head}{step}{rank}  {printable(alert.text.removeprefix('recovered: '))}"
+    return f"{head}{step}{rank}  {printable(alert.fact)}"

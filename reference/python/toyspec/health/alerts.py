@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from toyspec.health.rules import HealthRule
 
 
+_RECOVERED = "recovered: "
+"""What the text of the end of an incident begins with: an ``alert`` event has no other sign of it."""
+
+
 class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     """The begin or the end of one incident: a rule that a metric, a process or the run breaks."""
 
@@ -46,6 +50,11 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
         """What an incident is about, the same at its begin and at its end: rule, metric and rank."""
         return self.rule, self.metric, self.rank
 
+    @property
+    def fact(self) -> str:
+        """What happened, without the word that says whether an incident begins or ends."""
+        return self.text.removeprefix(_RECOVERED) if self.event == "recovered" else self.text
+
     def is_at_least(self, level: Level) -> bool:
         """Return whether this is as serious as *level*, or more."""
         return LEVELS.index(self.level) >= LEVELS.index(level)
@@ -70,4 +79,9 @@ def begun(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
 
 def recovered(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
     """Return the end of an incident of *rule*."""
-    return HealthAlert(rule=rule.name, level="info", text=f"recovered: {text}", event="recovered", **members)
+    return HealthAlert(rule=rule.name, level="info", text=f"{_RECOVERED}{text}", event="recovered", **members)
+
+
+def event_of(level: Level, text: str) -> Literal["begun", "recovered"]:
+    """Return whether an ``alert`` event of *level* with *text* is the begin or the end of an incident."""
+    return "recovered" if level == "info" and text.startswith(_RECOVERED) else "begun"

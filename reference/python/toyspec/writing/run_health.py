@@ -148,7 +148,7 @@ class RunHealth:
             self._run.write({"kind": "alert", **alert.event_members})
             step = "" if alert.step is None else f" at step {alert.step:g}"
             level = alert.level if alert.event == "begun" else "recovered"
-            say(f"{self._run.run_id}: {level}: {alert.rule}{step}: {alert.text.removeprefix('recovered: ')}")
+            say(f"{self._run.run_id}: {level}: {alert.rule}{step}: {alert.fact}")
             self._dispatcher.send(alert)
 
     def _give_up(self, error: Exception) -> None:
