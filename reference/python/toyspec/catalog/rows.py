@@ -152,6 +152,16 @@ class CatalogRun(RunSummary):
         """See RunSummary."""
         return {name: _curve(metric) for name, metric in self._metrics.items()}
 
+    @property
+    def has_alerts(self) -> bool:  # type: ignore[override]  # nothing writes it
+        """See RunSummary."""
+        return self.count_alerts() is not None
+
+    def count_alerts(self) -> int | None:
+        """See RunSummary."""
+        found: int | None = self.catalog_row["alerts"]
+        return found
+
     def smaller_is_better(self, name: str) -> bool | None:
         """See RunSummary."""
         goal = self._metrics.get(name, {}).get("goal")

@@ -60,16 +60,7 @@ class Fields:
 
     @cached_property
     def _alerts(self) -> int | None:
-        """The number of incidents: as the catalog has it, else by the health rules of the project."""
-        if hasattr(self.run, "catalog_row"):
-            known: int | None = self.run.catalog_row[ALERTS]
-            return known
-        from toyspec.health.checking import incidents_of
-        from toyspec.health.rules import project_rules
-        from toyspec.reading.log_detection import DialectChoice
-
-        found = incidents_of(self.run.path, project_rules(), self.run.choice or DialectChoice())
-        return None if found is None else sum(found.values())
+        return self.run.count_alerts()
 
     def value(self, name: str) -> Any:
         """Return the value of a field, None if the run has none."""
@@ -79,7 +70,7 @@ class Fields:
     def has(self, name: str) -> bool:
         """Return whether the run has the field, also if it has no value for it."""
         if name == ALERTS:
-            return not hasattr(self.run, "catalog_row") or self._alerts is not None
+            return self.run.has_alerts
         if name in OWN_FIELDS:
             return name not in _COUNTS or self._row["findings"] is not None
         part, _, rest = name.partition(".")

@@ -78,6 +78,8 @@ class RunSummary:
     """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
     may_be_annotated = True
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
+    has_alerts: bool = True
+    """False where a catalog, which was built without health rules, does not know the number of incidents."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
     read_rest: Callable[[], RunSummary] | None = None
@@ -205,6 +207,15 @@ class RunSummary:
             return is_smaller_better(name, UNSET if stated is None else stated == "min")
         goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
+
+    def count_alerts(self) -> int | None:
+        """Return the number of incidents by the health rules of the project; None where the stream cannot be read."""
+        from toyspec.health.checking import incidents_of
+        from toyspec.health.rules import project_rules
+        from toyspec.reading.log_detection import DialectChoice
+
+        found = incidents_of(self.path, project_rules(), self.choice or DialectChoice())
+        return None if found is None else sum(found.values())
 
     def best(self, name: str) -> tuple[int, float] | None:
         """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
