@@ -396,6 +396,7 @@ static const struct field fields_toy_v1_histogram[] = {
     {.name = "counts", .form = ARRAY, .required = true, .inner = fields_toy_v1_histogram_counts, .count = 1}};
 static const char *const values_29[] = {"alert", NULL};
 static const char *const values_30[] = {"info", "warning", "error", NULL};
+static const char *const values_31[] = {"begun", "recovered", NULL};
 static const struct field fields_toy_v1_alert[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_29},
     {.name = "phase", .form = STRING, .values = values_3},
@@ -404,13 +405,14 @@ static const struct field fields_toy_v1_alert[] = {
     {.name = "rule", .form = STRING, .required = true},
     {.name = "level", .form = STRING, .required = true, .values = values_30},
     {.name = "text", .form = STRING, .required = true},
+    {.name = "event", .form = STRING, .values = values_31},
     {.name = "metric", .form = STRING},
     {.name = "value", .form = NUMBER, .nullable = true},
     {.name = "threshold", .form = NUMBER},
     {.name = "rank", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_31[] = {"reference", NULL};
+static const char *const values_32[] = {"reference", NULL};
 static const struct field fields_toy_v1_reference[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_31},
+    {.name = "kind", .form = STRING, .required = true, .values = values_32},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
@@ -418,9 +420,9 @@ static const struct field fields_toy_v1_reference[] = {
     {.name = "role", .form = STRING},
     {.name = "size_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "sha256", .form = STRING}};
-static const char *const values_32[] = {"align", NULL};
+static const char *const values_33[] = {"align", NULL};
 static const struct field fields_toy_v1_align[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_32},
+    {.name = "kind", .form = STRING, .required = true, .values = values_33},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
@@ -431,20 +433,20 @@ static const struct field fields_toy_v1_align[] = {
     {.name = "cos", .form = NUMBER, .required = true, .nullable = true, .limited = true, .least = -1.001, .greatest = 1.001},
     {.name = "dfa_norm", .form = NUMBER, .nullable = true},
     {.name = "bp_norm", .form = NUMBER, .nullable = true}};
-static const char *const values_33[] = {"mask", NULL};
+static const char *const values_34[] = {"mask", NULL};
 static const struct field fields_toy_v1_mask[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_33},
+    {.name = "kind", .form = STRING, .required = true, .values = values_34},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "li", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "wi", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "density", .form = NUMBER, .required = true, .nullable = true, .limited = true, .least = 0, .greatest = 1}};
-static const char *const values_34[] = {"route", NULL};
+static const char *const values_35[] = {"route", NULL};
 static const struct field fields_toy_v1_route_shares[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
 static const struct field fields_toy_v1_route[] = {
-    {.name = "kind", .form = STRING, .required = true, .values = values_34},
+    {.name = "kind", .form = STRING, .required = true, .values = values_35},
     {.name = "phase", .form = STRING, .values = values_3},
     {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
@@ -473,7 +475,7 @@ static const struct kind kinds_toy_v1[] = {
     {"artifact", true, fields_toy_v1_artifact, 9},
     {"media", true, fields_toy_v1_media, 13},
     {"histogram", true, fields_toy_v1_histogram, 7},
-    {"alert", true, fields_toy_v1_alert, 11},
+    {"alert", true, fields_toy_v1_alert, 12},
     {"reference", true, fields_toy_v1_reference, 8},
     {"align", true, fields_toy_v1_align, 11},
     {"mask", true, fields_toy_v1_mask, 7},
@@ -501,9 +503,9 @@ static const struct field fields_kaun_v1_run[] = {
     {.name = "experiment", .form = STRING},
     {.name = "config", .form = OPEN_MAP},
     {.name = "total_epochs", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_35[] = {"scalar", NULL};
+static const char *const values_36[] = {"scalar", NULL};
 static const struct field fields_kaun_v1_scalar[] = {
-    {.name = "type", .form = STRING, .required = true, .values = values_35},
+    {.name = "type", .form = STRING, .required = true, .values = values_36},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "wall_time", .form = NUMBER},
     {.name = "tag", .form = STRING, .required = true},

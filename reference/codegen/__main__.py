@@ -108,11 +108,22 @@ def stale(made: dict[str, str]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write what differs and name it; with ``--check`` only name it, and return 1 if there is any."""
+    """Write what differs and name it; with ``--check`` only name it, and return 1 if there is any.
+
+    A file in ``schemas/`` that lacks a field is named, and 2 is returned.
+    """
     parser = argparse.ArgumentParser(prog="codegen", description="Make code, tables and pages from schemas/.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a generated file is stale")
     parser.add_argument("--lock", action="store_true", help="write schemas/lock.json too (once for each release)")
     options = parser.parse_args(arguments)
+    try:
+        return _made(options)
+    except sources.FactMissingError as error:
+        print(f"codegen: {error}", file=sys.stderr)
+        return 2
+
+
+def _made(options: argparse.Namespace) -> int:
     made = outputs() | ({"schemas/lock.json": lock_text()} if options.lock else {})
     differing = _settled(made, options.check)
     # The package uses files that were written just now, so its pages come last.

@@ -87,9 +87,24 @@ def redaction() -> dict[str, Any]:
     return {name: value for name, value in load(SCHEMAS / "redaction.json").items() if not name.startswith("$")}
 
 
-def dialects() -> list[dict[str, Any]]:
-    """Return the dialects, sorted by name."""
-    return [load(path) for path in sorted((SCHEMAS / "dialects").glob("*.json"))]
+class FactMissingError(Exception):
+    """A file in ``schemas/`` lacks a field that the generators need."""
+
+
+def dialects(folder: Path = SCHEMAS / "dialects") -> list[dict[str, Any]]:
+    """Return the dialects, sorted by name; raise FactMissingError where one lacks a field.
+
+    What a dialect of the package loses is shown on the page of formats; that of a user may leave it out.
+    """
+    meta = load(SCHEMAS / "meta/dialect.json")
+    found = {path: load(path) for path in sorted(folder.glob("*.json"))}
+    for path, dialect in found.items():
+        for name in [*meta["required"], "loses"]:
+            if name not in dialect:
+                said = meta["properties"][name]["description"]
+                where = f"schemas/dialects/{path.name}: field {name!r} is missing"
+                raise FactMissingError(f"{where}. Expected: {said} Add it; the other dialects have examples.")
+    return list(found.values())
 
 
 def messages() -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -101,3 +102,16 @@ def test_names_of_keys_begin_sentences_as_they_are() -> None:
     assert "A line is not JSON." == sentence("a line is not JSON")
     assert "`t` is smaller." == sentence("t is smaller")
     assert "`run_end.final_step` is not it." == sentence("run_end.final_step is not it")
+
+
+@pytest.mark.parametrize("field", ["loses", "recognize"])
+def test_dialect_without_a_field_is_named(tmp_path: Path, field: str) -> None:
+    """A dialect that lacks what the generators need is reported with its file, its field and what belongs there."""
+    document = sources.load(sources.SCHEMAS / "dialects/allennlp.json")
+    del document[field]
+    (tmp_path / "allennlp.json").write_text(json.dumps(document), encoding="utf-8")
+    meaning = sources.load(sources.SCHEMAS / "meta/dialect.json")["properties"][field]["description"]
+    with pytest.raises(sources.FactMissingError) as raised:
+        sources.dialects(tmp_path)
+    for part in ("schemas/dialects/allennlp.json", repr(field), meaning, "Add it"):
+        assert part in str(raised.value)

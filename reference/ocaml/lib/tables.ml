@@ -348,6 +348,7 @@ let profiles =
               field ~required:true "rule" (value String);
               field ~required:true "level" (value ~allowed:[ "info"; "warning"; "error" ] String);
               field ~required:true "text" (value String);
+              field "event" (value ~allowed:[ "begun"; "recovered" ] String);
               field "metric" (value String);
               field "value" (value ~nullable:true Number);
               field "threshold" (value Number);

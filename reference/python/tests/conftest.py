@@ -25,9 +25,12 @@ settings.register_profile("quick", deadline=None, derandomize=True, max_examples
 settings.register_profile("random", deadline=None)
 settings.load_profile(PROFILE)
 
-# A shell ignores interrupts in what it starts in the background, and so would every process of the tests.
+# A shell ignores interrupts in what it starts in the background, nohup ignores hang-ups, and so would every process
+# of the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser

@@ -16,6 +16,8 @@ from toyspec.cli.health_options import alert_line
 from toyspec.cli.main import main
 from toyspec.cli.terminal import Terminal
 from toyspec.health.alerts import HealthAlert
+from toyspec.health.checking import recorded_alert
+from toyspec.reading.records import Record
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -102,6 +104,19 @@ def test_page_of_a_run_has_incidents_as_alerts(sick_run: Path) -> None:
     expected = [("loss-not-finite", 30), ("loss-not-finite", 35), ("loss-not-finite", 41), ("room", None)]
     assert expected == [(each["rule"], each["step"]) for each in found]
     assert {"rule", "level", "text", "t", "step", "line"} <= found[0].keys()
+
+
+@pytest.mark.parametrize("said", [{}, {"event": "begun"}, {"event": "recovered"}, {"event": "over"}, {"event": 1}])
+def test_an_alert_of_a_log_is_the_end_that_it_says(said: dict[str, Any]) -> None:
+    """An ``alert`` event is the end of an incident if its ``event`` is that; its text is for people."""
+    members = {"kind": "alert", "t": 1.0, "rule": "room", "level": "info", "text": "recovered: 21 degrees", **said}
+    alert = recorded_alert(Record(json.dumps(members).encode(), 3, 90, "toy/v1", "alert"))
+    assert alert is not None
+    assert (said == {"event": "recovered"}) == (alert.event == "recovered")
+    assert {"event": alert.event} == {
+        "event": "begun",
+        **{k: v for k, v in alert.event_members.items() if k == "event"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,14 @@ def test_a_metric_is_drawn_over_what_its_run_defines_or_over_any_metric(
     assert [(0.5, 100.0)] == drawn("--metric seen --x epoch", monkeypatch).points(0)[:1]
 
 
+def test_curves_have_the_annotated_names(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was renamed afterwards is drawn by that name; where two have the same, by the directories."""
+    annotate(sweep / "runs/r1", name="baseline")
+    assert ["r0", "baseline", "r2"] == drawn("--metric val", monkeypatch).names
+    annotate(sweep / "runs/r2", name="baseline")
+    assert [f"runs/r{number}" for number in range(3)] == drawn("--metric val", monkeypatch).names
+
+
 def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
     sweep: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,26 @@ def test_csv_has_a_row_for_each_step(tmp_path: Path) -> None:
     (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
     expected = {(name, step, value) for step, _, values in logged for name, value in values.items()}
     assert expected == set(scalars(back.target))
+
+
+def test_csv_keeps_texts_in_a_table_of_their_own(tmp_path: Path) -> None:
+    """A text is found again with its step, time and name, whatever is in it; a run without texts has no such table."""
+    texts = {"said": 'a,"b"\n=1', "007": "007"}
+    events = [
+        {"kind": "scalars", "t": 1.5, "step": 3, "values": {"loss": 0.5}, "texts": texts},
+        {"kind": "scalars", "t": 2.0, "values": {}, "texts": {"said": ""}},
+    ]
+    made = exported("csv", write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    with open(tmp_path / "out/a/texts.csv", newline="") as file:
+        assert [
+            ["at_step", "elapsed_s", "name", "text"],
+            *(["3", "1.5", name, text] for name, text in texts.items()),
+            ["", "2.0", "said", ""],
+        ] == list(csv.reader(file))
+    assert ({}, 4, 0) == (losses(made), made.carried, made.dropped)
+    assert ["a"] == [os.path.basename(run.target) for run in imported(tmp_path / "out", tmp_path / "runs").runs]
+    exported("csv", write_run(tmp_path / "b", {}, {**events[0], "texts": {}}), tmp_path / "out")
+    assert ["metrics.csv"] == os.listdir(tmp_path / "out/b")
 
 
 def test_csv_holds_few_rows_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

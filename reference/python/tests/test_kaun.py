@@ -12,7 +12,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 from files import content
@@ -23,6 +26,9 @@ from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.kaun.run import KaunRun, runs_dir
 from toyspec.kaun.store import ScalarStore
+from toyspec.reading.number_blocks import NumberFeed
+from toyspec.reading.records import RecordFeed
+from toyspec.runs.summary import RunSummary
 from toyspec.testing import FailingCalls, ManualClock
 
 SCALAR = b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":0.5,"minimize":false}\n'
@@ -309,6 +315,34 @@ def test_the_store_knows_latest_history_and_best() -> None:
     assert scalars[2] is store.best_for_tag("x")
     store.clear()
     assert ([], {}, {}, None) == (store.tags, store.latest_metrics, store.best_metrics, store.latest_epoch)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Scalar,
+            step=st.integers(0, 3),
+            tag=st.sampled_from(["loss", "acc"]),
+            value=st.none() | st.floats(-9, 9),
+            epoch=st.just(UNSET) | st.integers(0, 2),
+            wall_time=st.just(1.0),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None:
+    """The last value of a list, by records and by blocks of numbers, is that of the latest scalar of the tag."""
+    data = b"".join(msgspec.json.encode(each) + b"\n" for each in scalars)
+    latest = ScalarStore(scalars).latest_metrics
+    finite = ScalarStore([each for each in scalars if each.value is not None]).latest_metrics
+    expected = {
+        tag: ((each.step, each.value), finite[tag].value if tag in finite else None) for tag, each in latest.items()
+    }
+    for feed in (RecordFeed(profile="kaun/v1"), NumberFeed(profile="kaun/v1")):
+        summary = RunSummary("events.jsonl")
+        summary.take(feed.feed(data))
+        assert expected == {tag: (curve.last, curve.last_finite) for tag, curve in summary.series.items()}
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ RANKS = ROOT / "reference/viewer/test/ranks.json"
 FOLDERS = (
     *(f"toy-v1/{name}" for name in ("canonical", "golden", "numbers", "nul-bytes", "resumption", "state", "views")),
     *(f"metrics-v1/{name}" for name in ("canonical", "numbers", "torn", "views")),
+    "kaun-v1/views",
 )
 MADE = {
     # A power loss, in a log that is shorter than what it is recognized by.
@@ -174,7 +175,9 @@ def streams() -> Iterator[Path]:
     """Yield the streams of the folders."""
     for folder in FOLDERS:
         for name in ("events.jsonl", "metrics.jsonl"):
-            yield from sorted((CASES / folder).glob(f"*/{name}"))
+            # A manifest is not in the stream.
+            every = sorted((CASES / folder).glob(f"*/{name}"))
+            yield from (path for path in every if not path.with_name("run.json").exists())
 
 
 def rows(cache: Path) -> dict[str, dict[str, Any]]:

@@ -3879,6 +3879,17 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       ]
      },
      {
+      "name": "event",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "begun",
+       "recovered"
+      ]
+     },
+     {
       "name": "metric",
       "required": false,
       "types": [

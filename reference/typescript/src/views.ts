@@ -46,10 +46,14 @@ export interface MetricsSummary {
   non_finite: number;
 }
 
+/** Where a scalar of kaun/v1 is. */
+export interface PlaceOfScalar<Count> {
+  step: Count;
+  epoch?: Count;
+}
+
 /** A value of a metric. */
-export interface Point {
-  step: bigint;
-  epoch?: bigint;
+export interface Point extends PlaceOfScalar<bigint> {
   value: number | null;
 }
 
@@ -303,6 +307,7 @@ function wholePart(node: Node | undefined): bigint | undefined {
   return whole < 0n ? undefined : whole;
 }
 
-function isLater(a: Point, b: Point): boolean {
-  return a.step !== b.step ? a.step > b.step : (a.epoch ?? -1n) > (b.epoch ?? -1n);
+/** Returns whether a scalar of kaun/v1 is later than another one of its tag: of two that are equal, the first stays. */
+export function isLater<Count extends number | bigint>(a: PlaceOfScalar<Count>, b: PlaceOfScalar<Count>): boolean {
+  return a.step !== b.step ? a.step > b.step : (a.epoch ?? -1) > (b.epoch ?? -1);
 }

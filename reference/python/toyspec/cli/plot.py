@@ -380,8 +380,8 @@ def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
 
 
 def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
-    """Return what to call the runs: distinct, and inert."""
-    names = [run.name for run in runs]
+    """Return what to call the runs: by annotation or as they call themselves, distinct, and inert."""
+    names = [run.facts.name for run in runs]
     return _named(names if len(set(names)) == len(names) else [run.directory for run in runs], given)
 
 

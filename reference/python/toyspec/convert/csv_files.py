@@ -1,16 +1,19 @@
-"""CSV tables of the measures of runs: one file for each run, one row for each step."""
+"""CSV tables of the measures of runs, with a row for each step, and of the texts of those that have any."""
 
 from __future__ import annotations
 
 import csv
 import os
 from collections import deque
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec.convert.exported_runs import text_of
 from toyspec.convert.formats import Format, MappingRow
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause, Ledger
 
 if TYPE_CHECKING:
+    from _csv import Writer
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
@@ -23,13 +26,15 @@ _OPEN_ROWS = 4096
 FORMAT = Format(
     name="csv",
     title="CSV",
-    files="`RUN/metrics.csv`: a row for each step, a column for each metric; cells without a value are blank",
+    files="`RUN/metrics.csv`: a row for each step, a column for each metric; cells without a value are blank; "
+    "`RUN/texts.csv` where texts were logged",
     item="items",
     mapping=(
         MappingRow("column `step`", "`step`; blank for values without one, which have a row for each record"),
         MappingRow("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
         MappingRow("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
         MappingRow("`nan`", "null"),
+        MappingRow("row of `texts.csv`: `at_step`, `elapsed_s`, `name`, `text`", "a text of `scalars`"),
     ),
     lossless="numbers, to the last digit",
     version="Python's csv, pandas 3",
@@ -47,26 +52,47 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
     for run, ledger in runs:
         folder = os.path.join(directory, run.run_id)
         os.makedirs(folder)
-        with open(os.path.join(folder, "metrics.csv"), "w", encoding="utf-8", newline="") as file:
-            names = _names(run)
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(["step", "elapsed_s", *names])
+        names, has_texts = _contents(run)
+        with ExitStack() as stack:
+            table = stack.enter_context(_table(folder, "metrics.csv", ["step", "elapsed_s", *names]))
+            texts = None
+            if has_texts:
+                # Without a column `step`, it is not read as the log of one more run.
+                texts = stack.enter_context(_table(folder, "texts.csv", ["at_step", "elapsed_s", "name", "text"]))
             columns = {name: index for index, name in enumerate(names, 2)}
-            for row in _rows(run, ledger, columns):
+            for row in _rows(run, ledger, columns, texts):
                 table.writerow(row)
 
 
-def _names(run: ExportedRun) -> list[str]:
-    """Return the names of the measures, sorted: a table needs all of them first."""
-    ledger = Ledger(FORMAT.export_causes, max_examples=0)
-    return sorted({item.name for item in run.items(ledger) if item.kind == "measure"} - {"step", "elapsed_s"})
+@contextmanager
+def _table(folder: str, name: str, header: list[str]) -> Iterator[Writer]:
+    """Write the table *name* in *folder*, which begins with *header*."""
+    with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(header)
+        yield table
 
 
-def _rows(run: ExportedRun, ledger: Ledger, columns: dict[str, int]) -> Iterator[list[str]]:
-    """Yield the rows in the order in which their steps first occur."""
+def _contents(run: ExportedRun) -> tuple[list[str], bool]:
+    """Return the names of the measures, sorted, and whether there are texts: a table needs all of them first."""
+    names, has_texts = set[str](), False
+    for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
+        if item.kind == "measure":
+            names.add(item.name)
+        has_texts = has_texts or text_of(item) is not None
+    return sorted(names - {"step", "elapsed_s"}), has_texts
+
+
+def _rows(run: ExportedRun, ledger: Ledger, columns: dict[str, int], texts: Writer | None) -> Iterator[list[str]]:
+    """Yield the rows in the order in which their steps first occur; write each text to *texts*."""
     rows: deque[_Row] = deque()
     latest: dict[object, _Row] = {}
     for item in run.items(ledger):
+        text = None if texts is None else text_of(item)
+        if texts is not None and text is not None:
+            texts.writerow(["" if item.step is None else item.step, repr(item.t), item.name, text])
+            ledger.done()
+            continue
         at = columns.get(item.name) if item.kind == "measure" else None
         if at is None:
             ledger.drop(NO_PLACE, item.place, item.value)

@@ -281,6 +281,7 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind':
                       'rule': 'string',
                       'level': 'string',
                       'text': 'string',
+                      'event': 'string',
                       'metric': 'string',
                       'value': 'number',
                       'threshold': 'number',

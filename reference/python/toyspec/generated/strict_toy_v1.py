@@ -432,6 +432,7 @@ class Alert(public.Alert, kw_only=True, forbid_unknown_fields=True):
     rule: str
     level: Literal["info", "warning", "error"]
     text: str
+    event: Literal["begun", "recovered"] | UnsetType = UNSET
     metric: str | UnsetType = UNSET
     value: float | None | UnsetType = UNSET
     threshold: float | UnsetType = UNSET

@@ -697,6 +697,8 @@ class Alert(Struct, kw_only=True, tag_field="kind", tag="alert"):
     """How serious it is."""
     text: str
     """What happened."""
+    event: Literal['begun', 'recovered'] | UnsetType = UNSET
+    """Whether the condition begins or is over; absent means that it begins."""
     metric: str | UnsetType = UNSET
     """Name of the metric concerned."""
     value: float | None | UnsetType = UNSET

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _RECOVERED = "recovered: "
-"""What the text of the end of an incident begins with: an ``alert`` event has no other sign of it."""
+"""What the text of the end of an incident begins with, for people."""
 
 
 class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,8 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def event_members(self) -> dict[str, Any]:
         """The members of an ``alert`` event that says the same; without ``t``."""
-        named = {"metric": self.metric, "threshold": self.threshold, "rank": self.rank}
+        event = None if self.event == "begun" else self.event
+        named = {"event": event, "metric": self.metric, "threshold": self.threshold, "rank": self.rank}
         members: dict[str, Any] = {"rule": self.rule, "level": self.level, "text": self.text}
         members |= {key: value for key, value in named.items() if value is not None}
         if self.metric is not None:
@@ -80,8 +81,3 @@ def begun(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
 def recovered(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
     """Return the end of an incident of *rule*."""
     return HealthAlert(rule=rule.name, level="info", text=f"{_RECOVERED}{text}", event="recovered", **members)
-
-
-def event_of(level: Level, text: str) -> Literal["begun", "recovered"]:
-    """Return whether an ``alert`` event of *level* with *text* is the begin or the end of an incident."""
-    return "recovered" if level == "info" and text.startswith(_RECOVERED) else "begun"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.errors import ToyspecError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import ranks_beside
-from toyspec.health.alerts import HealthAlert, event_of
+from toyspec.health.alerts import HealthAlert
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.health.rules import LEVELS, rules_of
 from toyspec.places.addresses import public
@@ -106,7 +106,7 @@ def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | Non
         rule=rule,
         level=level,
         text=text,
-        event=event_of(level, text),
+        event="recovered" if value.get("event") == "recovered" else "begun",
         metric=metric if isinstance(metric, str) else None,
         value=number(value.get("value")),
         threshold=number(value.get("threshold")),

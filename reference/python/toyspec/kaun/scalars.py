@@ -30,6 +30,15 @@ def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
     return scalar
 
 
+def lateness(step: int, epoch: object) -> tuple[int, int]:
+    """Return what orders the scalars of a tag: the latest has the largest, and of equal ones it is the first.
+
+    A scalar without a valid *epoch* is before all that have one.
+    """
+    count = cut_count(epoch)
+    return step, -1 if count is None else count
+
+
 def is_smaller_better(tag: str, minimize: bool | UnsetType) -> bool:
     """Return whether smaller values of *tag* are better, *minimize* being what its scalars say last."""
     if minimize is not UNSET:

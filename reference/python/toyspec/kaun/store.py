@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from toyspec.kaun.scalars import is_smaller_better
+from toyspec.kaun.scalars import is_smaller_better, lateness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from toyspec.generated.kaun_v1 import Scalar
-
-_NO_EPOCH = -1
 
 
 class ScalarStore:
@@ -80,7 +78,7 @@ class ScalarStore:
         tag = scalar.tag
         self._history.setdefault(tag, []).append(scalar)
         latest = self._latest.get(tag)
-        if latest is None or _order(scalar) > _order(latest):
+        if latest is None or lateness(scalar.step, scalar.epoch) > lateness(latest.step, latest.epoch):
             self._latest[tag] = scalar
         if scalar.epoch is not UNSET:
             self._epoch = scalar.epoch if self._epoch is None else max(self._epoch, scalar.epoch)
@@ -93,7 +91,3 @@ class ScalarStore:
             self._smallest[tag] = scalar
         if largest is None or largest.value is None or scalar.value > largest.value:
             self._largest[tag] = scalar
-
-
-def _order(scalar: Scalar) -> tuple[int, int]:
-    return scalar.step, _NO_EPOCH if scalar.epoch is UNSET else scalar.epoch

@@ -106,7 +106,9 @@ class NumberFeed(RecordFeed):
 
     def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
         """Return what the compiled *engine* finds in the whole lines *text*."""
-        pieces: Sequence[Piece] = engine.columns(text, profile)
+        # The latest scalar of a tag is found by its place.
+        find = engine.step_columns if profile == "kaun/v1" else engine.columns
+        pieces: Sequence[Piece] = find(text, profile)
         return pieces
 
     def _block(self, piece: Piece, last_line: bytes) -> NumberBlock:

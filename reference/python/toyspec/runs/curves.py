@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import repeat
 from math import isfinite, isnan
 from operator import add
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.engine import native
+from toyspec.kaun.scalars import lateness
 
 if TYPE_CHECKING:
     from array import array
@@ -121,6 +123,43 @@ class Curve:
         if len(self._means) == self._limit:
             self._means = _halved(self._means)
             self._share *= 2
+
+
+class TagCurve(Curve):
+    """A ``Curve`` of a tag of kaun/v1: its last value is that of the latest scalar, wherever it is in the stream."""
+
+    def __init__(self, parts: int = 32) -> None:
+        """See Curve."""
+        super().__init__(parts)
+        self._latest: tuple[tuple[int, int], float | None] | None = None
+        self._latest_finite: tuple[tuple[int, int], float] | None = None
+
+    def add(self, step: int, value: float | None, epoch: float | None = None) -> None:
+        """Add the value at *step* and *epoch*, None if it was not finite."""
+        super().add(step, value)
+        self._keep_latest(step, value, epoch)
+
+    def add_all(self, steps: Sequence[int], values: array[float], epochs: Sequence[float] | None = None) -> None:
+        """Add the value at each of *steps* and *epochs*, NaN where it was not finite: what ``add`` does, at once."""
+        if any(map(isnan, values)):
+            for step, value, epoch in zip(steps, values, epochs or repeat(None), strict=False):
+                self.add(step, None if isnan(value) else value, epoch)
+        elif steps:
+            super().add_all(steps, values)
+            top = max(steps)
+            at = steps.index(top)
+            if epochs is not None and steps.count(top) > 1:
+                at = max((at for at, step in enumerate(steps) if step == top), key=lambda at: lateness(top, epochs[at]))
+            self._keep_latest(top, values[at], None if epochs is None else epochs[at])
+
+    def _keep_latest(self, step: int, value: float | None, epoch: float | None) -> None:
+        order = lateness(step, epoch)
+        if self._latest is None or order > self._latest[0]:
+            self._latest = order, value
+        if value is not None and (self._latest_finite is None or order > self._latest_finite[0]):
+            self._latest_finite = order, value
+        self.last = self._latest[0][0], self._latest[1]
+        self.last_finite = None if self._latest_finite is None else self._latest_finite[1]
 
 
 def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) -> str:

@@ -24,7 +24,7 @@ from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.profile_detection import manifest_start, read_manifest
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
-from toyspec.runs.curves import Curve
+from toyspec.runs.curves import Curve, TagCurve
 from toyspec.runs.metric_names import defined, goal_of, loss_among
 from toyspec.runs.run_facts import RunFacts, flat
 from toyspec.runs.series import Series
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toyspec.findings import DialectUse, Ended, Profile, State
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.reading.number_blocks import Rows
     from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
     from toyspec.runs.history import History
@@ -380,7 +381,7 @@ class RunSummary:
         if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
             return
         values = self.attempts.named_values(record)
-        self._take_metrics(step, values)
+        self._take_metrics(step, values, record)
         if self._metric is not None and values:
             if len(self.metric_names) < MOST_NAMES:
                 self.metric_names.update(values)
@@ -401,7 +402,7 @@ class RunSummary:
         """Add many records at once."""
         columns = self.attempts.named(block.columns, block.phase)
         self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
-        self.take_columns(columns, block.minimized)
+        self.take_columns(columns, block.minimized, block.places if block.profile == "kaun/v1" else None)
         for names in block.groups if self._metric is not None and columns is block.columns else ():
             # The name comes first: with it, another metric may begin.
             name = self._name_among(names)
@@ -426,24 +427,33 @@ class RunSummary:
         self.placing.take_block(kinds, steps, phase)
 
     def take_columns(
-        self, columns: Mapping[str, tuple[Sequence[int], array[float]]], minimized: Mapping[str, bool] | None = None
+        self,
+        columns: Mapping[str, tuple[Sequence[int], array[float]]],
+        minimized: Mapping[str, bool] | None = None,
+        tags: Mapping[str, Rows] | None = None,
     ) -> None:
-        """Add steps and values of metrics by name, NaN for null; *minimized* is whether smaller values are better."""
+        """Add steps and values of metrics by name, NaN for null; *minimized* is whether smaller values are better.
+
+        *tags* are the places of those of kaun/v1; None for other formats.
+        """
         for name, minimize in (minimized or {}).items():
             self._keep_named("goals", self.goals, name, "min" if minimize else "max")
         for name, (steps, values) in columns.items():
-            if (curve := self._curve(name)) is not None:
+            curve = self._curve(name, Curve if tags is None else TagCurve)
+            if isinstance(curve, TagCurve):
+                curve.add_all(steps, values, tags[name].epochs if tags and name in tags else None)
+            elif curve is not None:
                 curve.add_all(steps, values)
         if self._metric is not None and len(self.metric_names) < MOST_NAMES:
             self.metric_names.update(columns)
 
-    def _curve(self, name: str) -> Curve | None:
+    def _curve(self, name: str, kind: type[Curve]) -> Curve | None:
         curve = self.series.get(name)
         if curve is not None:
             return curve
         # The loss of a run that logs very many other metrics before it is not left out.
         if len(self.series) < MOST_NAMES or name in LOSS_NAMES:
-            curve = self.series[name] = Curve(self._parts)
+            curve = self.series[name] = kind(self._parts)
         elif len(self._beyond) < _MOST_COUNTED:
             self._beyond.add(hash(name))
         return curve
@@ -472,11 +482,14 @@ class RunSummary:
             self.asked = Series()
         return self._loss_name or "loss"
 
-    def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None]) -> None:
+    def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None], record: Record) -> None:
         if not _is_place(step):
             return
         for name, value in metrics.items():
-            if (curve := self._curve(name)) is not None:
+            curve = self._curve(name, TagCurve if record.profile == "kaun/v1" else Curve)
+            if isinstance(curve, TagCurve):
+                curve.add(step, finite_number(value), record.epoch)
+            elif curve is not None:
                 curve.add(step, finite_number(value))
 
     def _take_time(self, seconds: float | None, origin: str | None) -> None:
@@ -507,12 +520,7 @@ def _members(value: Any) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def take_extremes(
-    summary: RunSummary,
-    part: toyspec_engine.NumbersFields,
-    profile: Profile,
-    minimized: Mapping[str, bool] | None = None,
-) -> None:
+def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profile: Profile) -> None:
     """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
     own = {name for name, *_ in part["metrics"]}
     names = dict(zip(own, summary.attempts.named(dict.fromkeys(own), part["phase"]), strict=True))
@@ -525,7 +533,7 @@ def take_extremes(
         known.append(last)
         columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
     summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
-    summary.take_columns(columns, minimized)
+    summary.take_columns(columns)
     for name, count, nulls, first, last, *_ in part["metrics"]:
         curve = summary.series.get(names[name])
         if curve is not None and curve.count > before.get(names[name], 0):

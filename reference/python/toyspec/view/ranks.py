@@ -28,9 +28,10 @@ def shown_ranks(path: str, run: str) -> dict[str, Any] | None:
 
     *run* is the id of the run; the stream of another rank has an id below it. Raises StreamError if none can be read.
     """
-    beside = ranks_beside(path)
-    if not beside:
-        return None
+    return _shown(path, run) if ranks_beside(path) else None
+
+
+def _shown(path: str, run: str) -> dict[str, Any]:
     found = ranks_row(ranks_of(path))
     for each in found["ranks"]:
         name = os.path.basename(each.pop("path"))
@@ -50,13 +51,16 @@ class ShownRanks:
 
     def find(self, entry: ViewedRun) -> bytes:
         """Return what ``shown_ranks`` does of a run, as of some time ago while it is written; raise StreamError."""
-        identities = [identity_at(path) for path in (entry.path, *ranks_beside(entry.path).values())]
+        beside = ranks_beside(entry.path)
+        if not beside:
+            return msgspec.json.encode(None)
+        identities = [identity_at(path) for path in (entry.path, *beside.values())]
         with self._lock:
             kept = self._kept.get(entry.path)
             began = time.monotonic()
             if kept is not None and (kept.identities == identities or began < kept.next_at):
                 return kept.data
-            data = msgspec.json.encode(shown_ranks(entry.path, entry.run))
+            data = msgspec.json.encode(_shown(entry.path, entry.run))
             ended = time.monotonic()
             self._kept[entry.path] = _Kept(identities, data, ended + _SHARE * (ended - began))
             while len(self._kept) > _MOST_KEPT:

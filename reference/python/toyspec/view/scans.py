@@ -102,7 +102,11 @@ class Scan:
             if parted(opened, attempts)[0] is not opened:
                 self._take_block(opened)
                 return
-        take_extremes(self.summary, block.extremes(), block.profile, dict(numbers.minimized))
+        if block.profile == "kaun/v1":
+            # Which scalar of a tag is the latest is not among the extremes.
+            self.summary.take([block.opened()])
+        else:
+            take_extremes(self.summary, block.extremes(), block.profile)
         begin = None
         if block.profile == "kaun/v1" and numbers.times is not None:
             begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time

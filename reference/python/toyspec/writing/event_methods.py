@@ -254,6 +254,7 @@ class EventMethods(ABC):
         *,
         rule: str = "program",
         level: Literal["info", "warning", "error"] = "warning",
+        event: Literal["begun", "recovered"] | None = None,
         metric: str | None = None,
         value: Measure = None,
         threshold: Measure = None,
@@ -261,8 +262,8 @@ class EventMethods(ABC):
         step: Count = None,
         phase: Phase = None,
     ) -> None:
-        """Write that something needs attention: what, by which rule, and how much."""
-        bound = {"metric": metric, "value": value, "threshold": threshold}
+        """Write that something needs attention, or is over (*event* ``"recovered"``): what, by which rule, how much."""
+        bound = {"event": event, "metric": metric, "value": value, "threshold": threshold}
         self._log("alert", text=text, rule=rule, level=level, **bound, rank=rank, step=step, phase=phase)
 
     def histogram(

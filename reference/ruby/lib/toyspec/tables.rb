@@ -300,6 +300,7 @@ module Toyspec
           {"name" => "rule", "required" => true, "types" => ["string"]},
           {"name" => "level", "required" => true, "types" => ["string"], "enum" => ["info", "warning", "error"]},
           {"name" => "text", "required" => true, "types" => ["string"]},
+          {"name" => "event", "required" => false, "types" => ["string"], "enum" => ["begun", "recovered"]},
           {"name" => "metric", "required" => false, "types" => ["string"]},
           {"name" => "value", "required" => false, "types" => ["number", "null"]},
           {"name" => "threshold", "required" => false, "types" => ["number"]},

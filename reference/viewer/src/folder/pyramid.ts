@@ -1,5 +1,7 @@
 /** Curves as buckets of equally many successive points, in bounded memory, so that no spike is lost at any zoom. */
 
+import { isLater, type PlaceOfScalar } from "../../../typescript/src/views.js";
+
 export const COLUMNS = ["step", "time", "epoch", "last", "min", "max", "mean", "nan", "offset", "line"] as const;
 export type ColumnName = (typeof COLUMNS)[number];
 export type Columns = { [name in ColumnName]: Float64Array };
@@ -170,6 +172,23 @@ export class Pyramid {
     const count = longer(found.count);
     count[this.length] = this.openCount;
     return { columns, count, level: this.level };
+  }
+}
+
+/** The curve of a tag of kaun/v1: its last value is that of the latest scalar, wherever it is in the stream. */
+export class TagPyramid extends Pyramid {
+  private latest: PlaceOfScalar<number> | undefined;
+  private latestFinite: PlaceOfScalar<number> | undefined;
+
+  override add(step: number, time: number, epoch: number, value: number, offset: number, line: number): void {
+    const { last, final } = this;
+    super.add(step, time, epoch, value, offset, line);
+    const place = epoch >= 0 ? { step, epoch: Math.trunc(epoch) } : { step };
+    if (this.latest && !isLater(place, this.latest)) this.final = final;
+    else this.latest = place;
+    if (value !== value) return;
+    if (this.latestFinite && !isLater(place, this.latestFinite)) this.last = last;
+    else this.latestFinite = place;
   }
 }
 

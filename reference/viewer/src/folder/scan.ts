@@ -9,7 +9,7 @@ import type { Json } from "../protocol.js";
 import { Attempts } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
 import { plainValue } from "./plain-values.js";
-import { type Budget, type PlaceOf, Pyramid } from "./pyramid.js";
+import { type Budget, type PlaceOf, Pyramid, TagPyramid } from "./pyramid.js";
 import { RECORDS } from "../generated/records.js";
 import { counts, valuesOf } from "./record-mapping.js";
 
@@ -402,6 +402,8 @@ export class Scan {
     const [tag, time] = [value["tag"], figure(value["wall_time"])];
     const metrics = valuesOf(value, "kaun/v1", kind);
     if (kind !== "scalar" && kind !== null) {
+      const other = value["step"];
+      if (metrics.size > 0 && typeof other === "number" && Number.isInteger(other) && other >= 0) this.lastStep = Math.max(this.lastStep ?? other, other);
       this.addAll(kind, value, metrics, time - (this.firstTime ?? time));
       return;
     }
@@ -433,7 +435,7 @@ export class Scan {
     const known = where.get(name);
     if (known || (this.options.wanted && !this.options.wanted(name)) || !this.options.budget.hasRoom) return known;
     if ((this.numbers?.slot(name) ?? 0) < 0 || where.size >= 1000) return undefined;
-    const made = new Pyramid(this.options.budget);
+    const made = this.profile === "kaun/v1" ? new TagPyramid(this.options.budget) : new Pyramid(this.options.budget);
     where.set(name, made);
     return made;
   }
