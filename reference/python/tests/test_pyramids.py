@@ -60,7 +60,9 @@ def test_points_one_by_one_make_the_same_buckets(pieces: list[list[float]]) -> N
 
 
 @given(
-    st.lists(st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=150), max_size=4)
+    st.lists(
+        st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=150), max_size=4
+    )
 )
 def test_a_summary_is_the_same_at_once_and_one_by_one(pieces: list[list[float | None]]) -> None:
     """Counts, extremes, ends and means of a series do not depend on how its values come."""
@@ -75,7 +77,9 @@ def test_a_summary_is_the_same_at_once_and_one_by_one(pieces: list[list[float | 
     for name in ("count", "not_finite", "first", "last", "last_finite", "lowest", "highest"):
         assert getattr(single, name) == getattr(whole, name)
     means = [[nan if mean is None else mean for mean in curve.means()] for curve in (single, whole)]
-    close = partial(pytest.approx, rel=1e-6, abs=1e-300 + 1e-9 * max((abs(value or 0.0) for value in values), default=0.0))
+    close = partial(
+        pytest.approx, rel=1e-6, abs=1e-300 + 1e-9 * max((abs(value or 0.0) for value in values), default=0.0)
+    )
     assert means[0] == close(means[1], nan_ok=True)
     share = next(1 << power for power in range(99) if len(values) < 4 << power)
     assert -(-len(values) // share) == len(means[0])
