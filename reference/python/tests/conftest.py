@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from contention import touching
 from property_examples import PROFILE, examples
+from toyspec import engine
 
 if TYPE_CHECKING:
     from loopback_store import Store
@@ -107,6 +108,16 @@ SLOW_TESTS = (
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test that is about the engine in plain Python use it, whatever is installed."""
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+
+
+@pytest.fixture(scope="module")
+def compiled_engine() -> Iterator[None]:
+    """Let the tests of a file that is about the compiled engine use it, whatever the environment chooses."""
+    if engine._loaded()[0] is None:
+        pytest.skip("toyspec-engine is not installed: `make engine`")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(engine.VARIABLE, "native")
+        yield
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,19 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.catalog.index import Files, IndexComparison
-from toyspec.catalog.records import record_of, records_below, stream_of
-from toyspec.engine import native
+from toyspec.catalog.records import record_of
 from toyspec.errors import CatalogError
-from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from toyspec.catalog.index import Kind
-    from toyspec.findings import PathError
 
-HINTS = ["*.csv", "trainer_state.json"]
 streams = st.lists(
     st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["1", "2", ""]), st.sampled_from("rloxhe")),
     unique_by=lambda each: each[0],
@@ -69,39 +64,6 @@ def test_comparison_is_that_of_sets(
     )
     assert len(runs & set(is_same) - read) == second.runs
     assert second.has_changes == bool(read or set(known) - set(is_same))
-
-
-@pytest.mark.skipif(native() is None, reason="the compiled engine is not installed")
-def test_records_are_those_of_plain_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine's records are the same bytes, metrics beside events and names that are not text are left out."""
-    names = [
-        "a/events.jsonl",
-        "a/metrics.jsonl",
-        "b/metrics.jsonl",
-        "c/log.csv",
-        "d\t\n/events.jsonl",
-        "é/events.jsonl.gz",
-    ]
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"x" * len(name))
-    try:
-        os.mkdir(os.fsencode(tmp_path) + b"/\xff")
-        (tmp_path / os.fsdecode(b"\xff") / "events.jsonl").write_bytes(b"x")
-    except OSError:
-        pass
-    refused: list[PathError] = []
-
-    def found() -> list[bytes]:
-        return [record for records in records_below([str(tmp_path)], HINTS, refused.append) for record in records]
-
-    own = found()
-    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
-    assert own == found()
-    assert refused[: len(refused) // 2] == refused[len(refused) // 2 :]
-    kept = [each for each in find_streams(str(tmp_path), hints=HINTS) if isinstance(each, Stream)]
-    expected = [each.path for each in kept if "\udcff" not in each.path and not each.path.endswith("a/metrics.jsonl")]
-    assert expected == [stream_of(record, [str(tmp_path)]).path for record in own]
 
 
 @pytest.mark.parametrize("damage", ["records", "kinds"])

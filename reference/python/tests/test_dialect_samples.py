@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import toyspec_within as toyspec
+from sample_rows import lines_of, path_of
 from test_dialects import NAMES, SAMPLES, rows_of, sample
 from toyspec import check, import_runs, list_runs, read
 from toyspec.format.dialect_forms import JsonForm
@@ -45,6 +46,12 @@ def test_variant_of_a_sample_is_read(name: str) -> None:
         assert variant["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
         counts = Counter(metric for row in rows for metric in row.values)
         assert variant["values"] == {metric: counts[metric] for metric in variant["values"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_read_of_a_sample_is_written_down(name: str) -> None:
+    """Choices, notes, findings, each row and the run are those of `dialect_rows/`, where a change of them is seen."""
+    assert path_of(name).read_text(encoding="utf-8").splitlines() == list(lines_of(name))
 
 
 def test_running_averages_of_maxtext_are_skipped() -> None:

@@ -127,6 +127,27 @@ def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
     assert (report.state, report.records) == (checked.state, checked.records)
 
 
+LOGS = [json.loads(line) for line in Path(__file__).with_name("recognition.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("expected", LOGS, ids=lambda log: str(log["log"])[:30].encode("unicode_escape").decode())
+def test_short_log_is_read_as_it_is_meant(expected: dict[str, Any]) -> None:
+    """The keys of step, time, epoch and phase, the notes, the rows and the findings of `recognition.jsonl`."""
+    data = expected["log"].encode()
+    reading = read(data, mode="salvage")
+    rows = [[row.step, row.time, row.values] for row in reading if isinstance(row, Row)]
+    found: dict[str, Any] = {"log": expected["log"], "dialect": None}
+    if reading.read_as is not None:
+        read_as = reading.read_as
+        found |= {"dialect": read_as.dialect.name, "step": read_as.step}
+        choices = {"time": read_as.time and read_as.time.key, "epoch": read_as.epoch, "phase": read_as.phase}
+        checked = [[each.rule, each.line, each.pointer, each.message] for each in check_bytes(data).findings]
+        others = {"notes": list(read_as.notes), "findings": checked}
+        found |= {"rows": rows} | {name: value for name, value in (choices | others).items() if value}
+    # Text, in which NaN is equal to NaN.
+    assert json.dumps(expected, sort_keys=True) == json.dumps(found, sort_keys=True)
+
+
 def findings(data: bytes, **options: Any) -> list[tuple[str, int, str]]:
     """Return the findings of a log: rule, line and pointer."""
     report = check_bytes(data, **options)

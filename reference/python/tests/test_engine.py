@@ -18,7 +18,9 @@ import pytest
 from command_line import command, environment
 from toyspec import EngineError, check, check_bytes, engine
 from toyspec.checker import CheckOptions, open_checker
-from toyspec.findings import FileReport
+from toyspec.checker.native_checker import NativeThreads
+from toyspec.findings import FileReport, PathError, Skipped
+from toyspec.runs.walking import Stream
 from toyspec.version import __version__
 
 DECLARATIONS = Path(__file__).resolve().parents[2] / "engine" / "toyspec_engine.pyi"
@@ -131,6 +133,34 @@ def test_pieces_of_any_size_give_the_same_report(monkeypatch: pytest.MonkeyPatch
 
     native, python = both(monkeypatch, taken)
     assert native == python
+
+
+def test_threads_leave_to_others_what_they_do_not_read(tmp_path: Path) -> None:
+    """Streams are checked on the threads; pipes, gzip files and what may be of another program are handed back."""
+    (tmp_path / "run.jsonl").write_bytes(START + END)
+    (tmp_path / "log.csv").write_bytes(b"step,loss\n1,2.5\n2,2.25\n")
+    (tmp_path / "run.jsonl.gz").write_bytes(gzip.compress(START + END))
+    names = ["run.jsonl", "missing.jsonl", "log.csv", "run.jsonl.gz"]
+    found = [Stream(str(tmp_path / name), 40, is_hinted=name == "log.csv") for name in names]
+    found += [Stream("-", 0), Stream(str(tmp_path / "run.jsonl"), 40)]
+    left: list[str] = []
+    sizes: list[int] = []
+
+    def check_elsewhere(item: Any, on_size: Any) -> Skipped:
+        left.append(Path(item.path).name)
+        on_size(7)
+        return Skipped(item.path, "elsewhere")
+
+    threads = NativeThreads(toyspec_engine, CheckOptions(), 2, sizes.append)
+    verdicts = [verdict for _, verdict in threads.check(found, check_elsewhere, walk="all")]
+    assert ["log.csv", "run.jsonl.gz", "-"] == left
+    kinds = [FileReport, PathError, Skipped, Skipped, Skipped, FileReport]
+    assert kinds == [type(verdict) for verdict in verdicts]
+    assert "No such file or directory" == getattr(verdicts[1], "message", None)
+    # A file that is handed back counts with its size once it is done.
+    assert 2 * len(START + END) + 80 == sizes[-1]
+    alone = NativeThreads(toyspec_engine, CheckOptions(dialect="csv"), 2, None)
+    assert [Skipped] == [type(verdict) for _, verdict in alone.check(found[:1], lambda *_: Skipped("", ""), walk="all")]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths of bytes")

@@ -13,14 +13,13 @@ import pytest
 
 from run_facts import facts
 from toyspec import RunLog, StreamError
-from toyspec.engine import native
 from toyspec.runs.rows import row_of
 from toyspec.view.scanned_runs import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 CASES = Path(__file__).resolve().parents[3] / "conformance/cases"
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'

@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+import strategies
+from property_examples import examples
+from test_run_ends import SOUND, write
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
-from toyspec.engine import native
+from toyspec.catalog.records import records_below, stream_of
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.discovery import find_streams
+from toyspec.runs.ends import engine_ends, summarize_ends
+from toyspec.runs.listed_run import ListedRun
 from toyspec.runs.listing import list_runs
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.walking import Stream
@@ -23,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.catalog.reading_runs import ReadRun
+    from toyspec.findings import PathError
     from toyspec.runs.listing import Runs
     from toyspec.runs.summary import RunSummary
 
-pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 CASES = Path(__file__).resolve().parents[3] / "conformance/cases"
 HINTS = ("*.csv", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
@@ -155,3 +162,67 @@ def test_last_finite_value_is_known_where_the_last_is_null(tmp_path: Path) -> No
     [run] = digested(streams, DialectChoice()).values()
     loss = run.summary.series["loss"]
     assert (4, 1, 4.0, (4, None)) == (loss.count, loss.not_finite, loss.last_finite, loss.last)
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=strategies.streams("toy/v1") | strategies.streams("metrics/v1") | strategies.streams("kaun/v1"))
+def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -> None:
+    """The row of a run, its extent and its kinds do not depend on the engine; some streams are left to Python."""
+    path = write(tmp_path, stream)
+    for found in engine_ends([Stream(path, 0)]).values():
+        alone = summarize_ends(path)
+        assert (alone.extent, alone.row(), alone.kinds) == (found.extent, found.row(), found.kinds)
+
+
+def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
+    """Ordinary short runs are not left to Python, and have the same row."""
+    streams = []
+    for name in ("ended", "killed", "metrics", "decoding", "blank lines", "evaluation behind training"):
+        folder = tmp_path / name
+        folder.mkdir()
+        streams.append(Stream(write(folder, SOUND[name]), 0))
+    found = engine_ends(streams)
+    assert [stream.path for stream in streams] == list(found)
+    for path, run in found.items():
+        assert isinstance(run, ListedRun)
+        alone = summarize_ends(path)
+        assert (alone.row(), alone.extent) == (run.row(), run.extent)
+        public = [
+            name
+            for name in vars(alone)
+            if not name.startswith("_") and name not in ("series", "facts", "attempts", "placing", "asked")
+        ]
+        assert {name: getattr(alone, name) for name in public} == {name: getattr(run, name) for name in public}
+        assert alone.series.keys() == run.series.keys()
+
+
+def test_records_are_those_of_plain_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine's records are the same bytes, metrics beside events and names that are not text are left out."""
+    names = [
+        "a/events.jsonl",
+        "a/metrics.jsonl",
+        "b/metrics.jsonl",
+        "c/log.csv",
+        "d\t\n/events.jsonl",
+        "é/events.jsonl.gz",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * len(name))
+    try:
+        os.mkdir(os.fsencode(tmp_path) + b"/\xff")
+        (tmp_path / os.fsdecode(b"\xff") / "events.jsonl").write_bytes(b"x")
+    except OSError:
+        pass
+    refused: list[PathError] = []
+
+    def found() -> list[bytes]:
+        return [record for records in records_below([str(tmp_path)], HINTS, refused.append) for record in records]
+
+    own = found()
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+    assert own == found()
+    assert refused[: len(refused) // 2] == refused[len(refused) // 2 :]
+    kept = [each for each in find_streams(str(tmp_path), hints=HINTS) if isinstance(each, Stream)]
+    expected = [each.path for each in kept if "\udcff" not in each.path and not each.path.endswith("a/metrics.jsonl")]
+    assert expected == [stream_of(record, [str(tmp_path)]).path for record in own]

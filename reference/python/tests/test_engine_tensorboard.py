@@ -25,7 +25,7 @@ from toyspec.engine import native
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 START = 1_790_000_000.25
 WALLS = st.sampled_from([0.0, 0.5, 1.0, 1e-3, 400 * 86400.0, -5.0, float("nan"), 1e300]).map(START.__add__)

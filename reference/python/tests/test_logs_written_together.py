@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 TRAINING, VALIDATION = "training.jsonl", "validation.jsonl"
 
 
-def line(step: int, name: str, *, time: float | None = None, value: float = 2.5) -> bytes:
-    """Return the line of a record of NeMo AutoModel."""
-    seconds = step if time is None else time
+def line(step: int | None, name: str, *, time: float | None = None, value: float = 2.5) -> bytes:
+    """Return the line of a record of NeMo AutoModel; its step is null where *step* is None."""
+    seconds = (step or 0) if time is None else time
     stamp = f"2026-11-22T10:{int(seconds) // 60:02}:{int(seconds) % 60:02}.000Z"
     return json.dumps({"step": step, "epoch": 0, "timestamp": stamp, name: value}).encode() + b"\n"
 
@@ -94,17 +94,17 @@ def test_files_are_one_run_in_every_command(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
-    training=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), max_size=12).map(sorted),
-    validation=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), max_size=6).map(sorted),
+    training=st.lists(st.tuples(st.integers(0, 50), st.integers(-1, 9)), max_size=12).map(sorted),
+    validation=st.lists(st.tuples(st.integers(0, 50), st.integers(-1, 9)), max_size=6).map(sorted),
     torn=st.integers(0, 40),
 )
 def test_lines_are_in_the_order_of_times(
     training: list[tuple[int, int]], validation: list[tuple[int, int]], torn: int
 ) -> None:
-    """Every byte is read once; whole lines are sorted by time and step, training before validation."""
+    """Every byte is read once; whole lines are sorted by time and step, -1 for none, training before validation."""
     lines = {
-        TRAINING: [line(step, "loss", time=time) for time, step in training],
-        VALIDATION: [line(step, "val_loss", time=time) for time, step in validation],
+        TRAINING: [line(None if step < 0 else step, "loss", time=time) for time, step in training],
+        VALIDATION: [line(None if step < 0 else step, "val_loss", time=time) for time, step in validation],
     }
     keyed = [(*key, 0, data) for key, data in zip(training, lines[TRAINING], strict=True)]
     keyed += [(*key, 1, data) for key, data in zip(validation, lines[VALIDATION], strict=True)]

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.engine import native
 from toyspec.view.curve_store import Packing
 from toyspec.view.pyramids import EnginePyramid, Pyramid, new_pyramid
 
 if TYPE_CHECKING:
     from toyspec.view.buckets import Buckets
 
-pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 NUMBERS = st.floats(-1e9, 1e9) | st.sampled_from([nan, inf, 1e308, -1e308, 0.0, -0.0, 1.5])
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from math import fsum, inf, isfinite, isnan, nan
 
 import pytest
@@ -58,14 +59,30 @@ def test_points_one_by_one_make_the_same_buckets(pieces: list[list[float]]) -> N
         assert whole.columns[name].tolist() == pytest.approx(single.columns[name].tolist(), nan_ok=True)
 
 
-@given(st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=300))
-def test_a_summary_is_the_same_at_once_and_one_by_one(values: list[float | None]) -> None:
-    """Counts, extremes and ends of a series do not depend on how its values come."""
+@given(
+    st.lists(
+        st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=150), max_size=4
+    )
+)
+def test_a_summary_is_the_same_at_once_and_one_by_one(pieces: list[list[float | None]]) -> None:
+    """Counts, extremes, ends and means of a series do not depend on how its values come."""
     single, whole = Curve(2), Curve(2)
-    for step, value in enumerate(values):
-        single.add(step, value)
-    whole.add_all(list(range(len(values))), array("d", [nan if value is None else value for value in values]))
-    for name in ("count", "not_finite", "first", "lowest", "highest"):
+    values: list[float | None] = []
+    for piece in pieces:
+        steps = range(len(values), len(values) + len(piece))
+        for step, value in zip(steps, piece, strict=True):
+            single.add(step, value)
+        whole.add_all(steps, array("d", [nan if value is None else value for value in piece]))
+        values += piece
+    for name in ("count", "not_finite", "first", "last", "last_finite", "lowest", "highest"):
         assert getattr(single, name) == getattr(whole, name)
-    assert (single.last and single.last[0]) == (whole.last and whole.last[0])
-    assert len(single.means()) == len(whole.means())
+    means = [[nan if mean is None else mean for mean in curve.means()] for curve in (single, whole)]
+    close = partial(
+        pytest.approx, rel=1e-6, abs=1e-300 + 1e-9 * max((abs(value or 0.0) for value in values), default=0.0)
+    )
+    assert means[0] == close(means[1], nan_ok=True)
+    share = next(1 << power for power in range(99) if len(values) < 4 << power)
+    assert -(-len(values) // share) == len(means[0])
+    if None not in values:
+        parts = [values[at : at + share] for at in range(0, len(values), share)]
+        assert means[0] == close([fsum((value or 0.0) / len(part) for value in part) for part in parts])

@@ -13,15 +13,12 @@ import strategies
 from property_examples import examples
 from toyspec import list_runs
 from toyspec.cli.main import main
-from toyspec.engine import native
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
 from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
-from toyspec.runs.listed_run import ListedRun
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
-from toyspec.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +71,8 @@ SOUND = {
 }
 
 
-def _write(folder: Path, data: bytes) -> str:
+def write(folder: Path, data: bytes) -> str:
+    """Write *data* as the stream of the run *folder*; return its path."""
     path = folder / "events.jsonl"
     path.write_bytes(data)
     return str(path)
@@ -97,7 +95,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SOUND)
 def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Path) -> None:
     """State, steps, loss and times are those of a stream that is read to its end."""
-    path = _write(tmp_path, SOUND[name])
+    path = write(tmp_path, SOUND[name])
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
     assert (whole.extent.state, _facts(whole)) == (ends.extent.state, _facts(ends))
 
@@ -114,7 +112,7 @@ def test_ends_of_any_stream_say_nothing_wrong(
     """Damage is reported only where there is some, and always where all was read; nothing raises."""
     monkeypatch.setattr(run_ends, "BLOCK_BYTES", block)
     monkeypatch.setattr(run_ends, "_WHOLE_BYTES", limit)
-    path = _write(tmp_path, stream)
+    path = write(tmp_path, stream)
     assume(read(path, mode="salvage").report.profile is not None)
     ends, whole = summarize_ends(path), summarize_run(path)
     assert whole.extent.state in {ends.extent.state, "damaged"}
@@ -141,7 +139,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
         first = int(resume.get("from_step", 0)) + 1
         records += [resume, *(step | {"t": at * 1000.0 + step["t"] / 99} for step in _steps(first, first + 999))]
     monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
-    path = _write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
+    path = write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
     assert not ends.extent.is_checked
     assert _facts(whole) == _facts(ends)
@@ -166,7 +164,7 @@ def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytes
     read_at = run_ends._read_at
     monkeypatch.setattr(run_ends, "_read_at", counted)
     monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
-    summarize_ends(_write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
+    summarize_ends(write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
     assert [BLOCK_BYTES, BLOCK_BYTES] == read
 
 
@@ -177,7 +175,7 @@ def test_damage_in_a_large_stream_shows_where_it_is_read(
     """Damage near an end is reported; damage in the middle only with --full, which counts the records too."""
     monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
     lines = SOUND["ended"].splitlines(keepends=True)
-    path = _write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
+    path = write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
     found = []
     for options in ([], ["--full"]):
         main(["ls", "--json", *options, path])
@@ -189,50 +187,16 @@ def test_damage_in_a_large_stream_shows_where_it_is_read(
 def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None:
     """Up to a size every line is looked at, so the state is certain though only the ends were read."""
     lines = _lines([START, *_steps(1, 2_000), END]).splitlines(keepends=True)
-    path = _write(tmp_path, b"".join([*lines[:1000], b'{"kind":"st\n', *lines[1000:]]))
+    path = write(tmp_path, b"".join([*lines[:1000], b'{"kind":"st\n', *lines[1000:]]))
     summary = summarize_ends(path)
     assert ("damaged", 2002, True) == (summary.extent.state, summary.extent.records, summary.extent.is_checked)
-
-
-@pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stream=strategies.streams("toy/v1") | strategies.streams("metrics/v1") | strategies.streams("kaun/v1"))
-def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -> None:
-    """The row of a run, its extent and its kinds do not depend on the engine; some streams are left to Python."""
-    path = _write(tmp_path, stream)
-    for found in run_ends.engine_ends([Stream(path, 0)]).values():
-        alone = summarize_ends(path)
-        assert (alone.extent, alone.row(), alone.kinds) == (found.extent, found.row(), found.kinds)
-
-
-@pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
-def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
-    """Ordinary short runs are not left to Python, and have the same row."""
-    streams = []
-    for name in ("ended", "killed", "metrics", "decoding", "blank lines", "evaluation behind training"):
-        folder = tmp_path / name
-        folder.mkdir()
-        streams.append(Stream(_write(folder, SOUND[name]), 0))
-    found = run_ends.engine_ends(streams)
-    assert [stream.path for stream in streams] == list(found)
-    for path, run in found.items():
-        assert isinstance(run, ListedRun)
-        alone = summarize_ends(path)
-        assert (alone.row(), alone.extent) == (run.row(), run.extent)
-        public = [
-            name
-            for name in vars(alone)
-            if not name.startswith("_") and name not in ("series", "facts", "attempts", "placing", "asked")
-        ]
-        assert {name: getattr(alone, name) for name in public} == {name: getattr(run, name) for name in public}
-        assert alone.series.keys() == run.series.keys()
 
 
 @pytest.mark.parametrize("dialect", ["auto", None, "json-objects"])
 @pytest.mark.parametrize("name", ["ended", "killed", "metrics", "resumed long ago"])
 def test_ends_are_read_as_what_the_user_names(name: str, dialect: str | None, tmp_path: Path) -> None:
     """A log that the user calls that of another program is read as one, as a whole reading of it does."""
-    path = _write(tmp_path, SOUND[name])
+    path = write(tmp_path, SOUND[name])
     choice = DialectChoice(dialect)
     ends = summarize_ends(path, dialect=choice, checked_bytes=0)
     whole = summarize_run(path, dialect=choice)

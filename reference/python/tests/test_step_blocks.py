@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from test_engine_columns import long_stream, resumed_stream, scalar_stream
-from toyspec.engine import native
 from toyspec.reading.number_blocks import NumberBlock, StepBlock, StepBlockFeed, StepFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(native() is None, reason="the compiled engine is not in use")
+pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 
 def points(items: list[Any]) -> list[tuple[Any, ...]]:

@@ -308,15 +308,14 @@ def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
     each = [run.summary.facts.settings for run in read]
     told = differing(each) if len(each) > 1 else set(each[0])
     for at, (settings, run) in enumerate(zip(each, read, strict=True)):
-        if run.start_line is None:
-            continue
         for name, value in settings.items():
-            if name not in told:
+            line = run.changed_settings.get(name, run.start_line)
+            if name not in told or line is None:
                 continue
             text, cut = _text(value) if isinstance(value, str) else (None, 0)
             facts = {} if isinstance(value, str) else {"value": value}
             yield DigestItem(
-                section="settings", run=at, name=_name(name), text=text, cut_chars=cut, facts=facts, line=run.start_line
+                section="settings", run=at, name=_name(name), text=text, cut_chars=cut, facts=facts, line=line
             )
 
 

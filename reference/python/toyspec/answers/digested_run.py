@@ -14,6 +14,7 @@ from toyspec.reading.log_detection import HEAD_BYTES
 from toyspec.reading.placing import Placing
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import unpacked_head
+from toyspec.runs.run_facts import settings_of
 
 if TYPE_CHECKING:
     from toyspec.health.alerts import HealthAlert
@@ -115,6 +116,8 @@ class DigestedRun:
         self.records = 0
         """Number of records in these lines, without those that a resumption superseded."""
         self.start_line: int | None = None
+        self.changed_settings: dict[str, int] = {}
+        """Line of the last resumption that changed a setting, by its name."""
         self.end_line: int | None = None
         self.last_line = 0
         self.last_step_before: int | None = None
@@ -179,6 +182,8 @@ class DigestedRun:
         self.end_line = None if record.goes_on else self.end_line if record.end is None else line
         if record.profile == "toy/v1" and record.kind in ("note", "run_resume"):
             self._keep(self.notes if record.kind == "note" else self.resumptions, record)
+        if record.goes_on:
+            self.changed_settings |= dict.fromkeys(settings_of({"config": record.get("config")}), line)
         for name, value in self._attempts.named_values(record).items():
             points = self.metrics.get(name) or self._new_metric(name)
             if points is not None:

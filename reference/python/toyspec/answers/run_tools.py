@@ -114,7 +114,8 @@ class RunTools:
         reports = list(iter_reports([path], options=CheckOptions()))
         errors = [each for each in reports if isinstance(each, PathError)]
         if errors:
-            raise ValueError(errors[0].message)
+            shown = shortened(run, _SHOWN_CHARS)
+            raise ValueError(f"{shown!r} cannot be read: {errors[0].message}; list_runs names the runs that there are")
         streams = [each for each in reports if not isinstance(each, PathError)]
         found = [
             {
@@ -185,9 +186,9 @@ class ContainedPaths:
 
         Raises OutsideRootError if it is outside, or if a link in its folder or below leads outside.
         """
-        found = os.path.realpath(os.path.join(self.root, path))
         shown = shortened(path, _SHOWN_CHARS)
-        if "\0" in path or not self._has(found):
+        found = self._real(path)
+        if not self._has(found):
             raise OutsideRootError(f"{shown!r} is outside of the folder that may be read; name a path below it")
         folder = found if os.path.isdir(found) else os.path.dirname(found)
         if any(self._is_way_out(entry) for each in _folders(folder) for entry in each):
@@ -198,7 +199,7 @@ class ContainedPaths:
 
     def clean_folders(self, path: str) -> tuple[list[str], int]:
         """Return the folders at or below *path* without links that lead outside, and the number of others."""
-        folder = os.path.realpath(os.path.join(self.root, path))
+        folder = self._real(path)
         if not self._has(folder):
             raise OutsideRootError(f"{shortened(path, _SHOWN_CHARS)!r} is outside of the folder that may be read")
         dirty = set(self._dirty(folder))
@@ -217,6 +218,10 @@ class ContainedPaths:
     def name(self, path: str) -> str:
         """Return *path* relative to the root."""
         return os.path.relpath(os.path.realpath(path), self.root)
+
+    def _real(self, path: str) -> str:
+        """Return the real path of *path*; empty if it has a NUL byte, which no path of the system has."""
+        return "" if "\0" in path else os.path.realpath(os.path.join(self.root, path))
 
     def _dirty(self, folder: str) -> Iterator[str]:
         for entries in _folders(folder):

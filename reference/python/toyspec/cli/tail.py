@@ -71,8 +71,9 @@ _EXAMPLES = (
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
 # Members that the beginning of a line shows already, or that are the same in every record.
 _SAID = frozenset(_SUBJECTS) | frozenset(
-    ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize", "tag", "value"]
+    ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"]
 )
+_OF_A_SCALAR = frozenset(["tag", "value"])
 _STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
 # Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
@@ -380,7 +381,8 @@ def _members(record: Record) -> Iterator[str]:
         yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
         return
     for name, member in flat(record.value):
-        if name not in _SAID and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
+        is_said = name in _SAID or name == tag_of(record.profile) or (record.kind == "scalar" and name in _OF_A_SCALAR)
+        if not is_said and not name.startswith(_LEFT_OUT):
             yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
 
 

@@ -16,6 +16,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from toyspec.format.dialect_forms import distinct
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import HEAD_BYTES, Fragment
@@ -107,7 +108,7 @@ class BoxCutter:
 
 
 def _members(rows: Iterable[bytes]) -> dict[str, int | float | str]:
-    found: dict[str, int | float | str] = {}
+    names, values = [], []
     group = ""
     for row in rows:
         match = _ROW.fullmatch(row)
@@ -116,16 +117,7 @@ def _members(rows: Iterable[bytes]) -> dict[str, int | float | str]:
         if not value and name.endswith("/"):
             group = name
         elif name:
-            name = group + name if len(match[1]) > _INDENT else name
-            found[_another(name, found)] = json.loads(value) if _NUMBER.fullmatch(value) else value
-    return found
-
-
-def _another(name: str, taken: dict[str, int | float | str]) -> str:
-    """Return *name*, with a number after it if it is *taken*: long names are cut, and may be alike then."""
-    count = 0
-    new = name
-    while new in taken:
-        count += 1
-        new = f"{name}.{count}"
-    return new
+            names.append(group + name if len(match[1]) > _INDENT else name)
+            values.append(json.loads(value) if _NUMBER.fullmatch(value) else value)
+    # Long names are cut, and may be alike then.
+    return dict(zip(distinct(names), values, strict=True))

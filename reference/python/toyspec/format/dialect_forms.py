@@ -223,11 +223,11 @@ class CsvForm:
             self._comment = self.cells_of(data.lstrip(_BOM + _COMMENT + b" "))
             return False
         if len(self._comment) == len(cells) and all(map(_is_number, cells)) and not any(map(_is_number, self._comment)):
-            self.header = _different(self._comment)
+            self.header = distinct(self._comment)
             return True
         # pandas names the column of an index so that it reads back without a name.
         named = [UNNAMED, *cells[1:]] if cells[0] == "" else cells
-        self._first, self.header = cells, _different(named)
+        self._first, self.header = cells, distinct(named)
         return False
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
@@ -327,7 +327,7 @@ class PatternForm:
     def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
         if "columns" in parts:
             names = parts["columns"].split()
-            self._columns[len(names)] = _different(names)
+            self._columns[len(names)] = distinct(names)
             return None
         inner, cells = parts.pop(_JSON_GROUP, None), parts.pop("cells", "").split()
         pairs, eval_pairs = parts.pop("pairs", None), parts.pop("eval_pairs", None)
@@ -557,7 +557,7 @@ def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separato
     figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in pairs]
     # A pattern may name a part of the pairs, such as the epoch.
     figures = [(name, figure) for name, figure in figures if groups.get(name, _ABSENT) != figure]
-    names = _different([*groups, *(name for name, _ in figures)])[len(groups) :]
+    names = distinct([*groups, *(name for name, _ in figures)])[len(groups) :]
     return groups | {name: figure for name, (_, figure) in zip(names, figures, strict=True)}
 
 
@@ -622,7 +622,7 @@ def _figure(figure: str, glued: str) -> Any:
     return _cell(plain) if value is None else value
 
 
-def _different(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
     """Return *names*; one that occurred before has a number after it."""
     found: dict[str, None] = {}
     taken = set(names)

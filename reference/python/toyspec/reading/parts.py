@@ -181,7 +181,7 @@ class Parts:
     def update(self) -> None:
         """Take in what the last part has got, and the parts after it; those before are known."""
         changed = settled_change(os.path.dirname(os.path.abspath(self.path)))
-        if not self._folders or changed is None or changed != self._searched:
+        if changed is None or changed != self._searched:
             # Another process may have gone on with the run.
             found = ("" if folder == os.curdir else folder for folder in folders_of_run(self.path))
             self._folders = {folder: self._folders.get(folder, ("", None)) for folder in (*self._folders, *found)}
