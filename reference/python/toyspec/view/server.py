@@ -441,6 +441,7 @@ class ViewHandler(BaseHTTPRequestHandler):
     def _messages(self) -> Iterable[bytes]:
         catalog = self.server.answers.catalog
         number, is_over = catalog.changes.number, False
+        catalog.be_shown()
         yield b"retry: 1000\n\n"
         while not is_over and not self.server.closing.is_set():
             number, changes, is_over = catalog.changes.after(number, _HEARTBEAT_SECONDS)
