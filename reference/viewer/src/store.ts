@@ -21,7 +21,7 @@ const REPAINT_MS = 250;
 const WRITE_MS = 150;
 /** A run without the value that colours the others. */
 const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
-/** Of the time of a page that is told of changes, one part in so many goes into showing them. */
+/** A list that takes long to show is shown again only after so many times as long. */
 const REPAINT_SHARE = 4;
 /** Unread runs that are asked for at once; a server reads no more for one answer. */
 const MOST_SEEN = 100;
