@@ -20,6 +20,7 @@ import publishing
 import reading_cost
 import tracker_cost
 import viewer_speed
+import viewer_starts
 import writing_cost
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _PARTS = {
     "usual": (writing_cost, reading_cost, peers, tracker_cost, import_speed),
     "engine": (checking_speed,),
     "loggers": (logger_costs,),
-    "viewer": (viewer_speed,),
+    "viewer": (viewer_starts, viewer_speed),
     "pixels": (planted_marks,),
 }
 _ROWS = {"viewer": 1_000_000, "pixels": 1000}
@@ -43,6 +44,9 @@ def main() -> int:
     if options.publish == "last":
         publishing.publish(options.part)
         return 0
+    modules = [module for module in _PARTS[options.part] if not options.only or module.__name__ in options.only]
+    if not modules:
+        return 0
     count = options.rows or _ROWS.get(options.part, _USUAL_ROWS)
     described = machine.describe() | {"records": f"{count:,}", "load before": machine.load()}
     print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
@@ -51,9 +55,7 @@ def main() -> int:
         os.environ["TOYSPEC_ENGINE"] = "python"
     found: list[Row] = []
     started = time.monotonic()
-    for module in _PARTS[options.part]:
-        if options.only and module.__name__ not in options.only:
-            continue
+    for module in modules:
         with tempfile.TemporaryDirectory() as folder:
             for row in module.rows(Path(folder), count):
                 found.append(row)
@@ -61,7 +63,10 @@ def main() -> int:
                 print(_shown(row), flush=True)
                 _progress(f"{module.__name__}, {time.monotonic() - started:.0f} s")
     _progress(erase=True)
-    publishing.write_data(options.part, described, found)
+    if options.only and options.publish:
+        publishing.write_data(options.part, described, publishing.with_published(options.part, described, found))
+    else:
+        publishing.write_data(options.part, described, found)
     if options.publish:
         publishing.publish(options.part)
     missed = sum(row.met is False for row in found)
@@ -82,7 +87,9 @@ def _parser() -> argparse.ArgumentParser:
         help="engine: both engines; loggers: the loggers of other tools; viewer: `toyspec view` in a browser; "
         "pixels: what it paints",
     )
-    parser.add_argument("--only", nargs="*", default=(), metavar="MODULE", help="some of the measurements")
+    parser.add_argument(
+        "--only", nargs="*", default=(), metavar="MODULE", help="some measurements; --publish keeps the other figures"
+    )
     parser.add_argument(
         "--publish", nargs="?", const="new", choices=("new", "last"), help="put figures into the documentation"
     )

@@ -36,6 +36,22 @@ def write_data(part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> No
     path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n", encoding="utf-8")
 
 
+def with_published(part: str, machine: Mapping[str, str], rows: Sequence[Row]) -> list[Row]:
+    """Return the figures that are published, with *rows* in place of those of the same names, in the same groups.
+
+    Raises ValueError where they were taken on another machine.
+    """
+    data = json.loads((_DOCS / f"assets/bench-{part}.json").read_text(encoding="utf-8"))
+    other = sorted(name for name in machine if name != "load before" and machine[name] != data["machine"].get(name))
+    if other:
+        raise ValueError(f"the published figures were taken with another {', '.join(other)}: measure all of them")
+    published = [Row(*[figure[name] for name in Row._fields]) for figure in data["figures"]]
+    new = {(row.group, row.name): row for row in rows}
+    known = [new.pop((row.group, row.name), row) for row in published]
+    groups = dict.fromkeys(row.group for row in (*known, *rows))
+    return [row for group in groups for row in (*known, *new.values()) if row.group == group]
+
+
 def show(found: Mapping[str, Any], text: str, *, published: tuple[Path, Path] | None) -> None:
     """Print *text*; where it is *published*, write what was *found* and the text to the files of data and page."""
     sys.stdout.write(text)

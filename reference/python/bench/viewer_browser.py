@@ -29,11 +29,12 @@ _SERVE = (sys.executable, "-m", "toyspec", "view", "--port", "0")
 # Notes when the table first has rows and what each chart of the loss shows, by the clock of the machine.
 _NOTES = """
 (() => {
-  const seen = window.seenByBench = {table: 0, drawn: []};
+  const seen = window.seenByBench = {table: 0, settings: 0, drawn: []};
   const now = () => performance.timeOrigin + performance.now();
   const look = () => {
     const count = document.querySelector(".bar .count")?.textContent ?? "";
     if (!seen.table && document.querySelector(".row") && /^[1-9]/.test(count)) seen.table = now();
+    if (!seen.settings && document.querySelector("#part-config .tree")?.textContent) seen.settings = now();
     for (const canvas of document.querySelectorAll(".chart-canvas[data-runs]")) {
       if (canvas.closest("figure")?.querySelector("h3")?.textContent !== "loss") continue;
       const {runs, points} = canvas.dataset, last = seen.drawn.at(-1);
@@ -55,6 +56,18 @@ async ([runs, points, seconds]) => {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return seen;
+}
+"""
+
+# Waits until the page had something first, and returns when, by the clock of the machine.
+_FIRST = """
+async ([what, seconds]) => {
+  const end = performance.now() + 1000 * seconds;
+  while (!window.seenByBench[what]) {
+    if (performance.now() > end) throw new Error(`after ${seconds} s there was no ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return window.seenByBench[what];
 }
 """
 
@@ -122,7 +135,7 @@ class Server:
     def settle(self) -> None:
         """Wait until every run was checked and the worker processes have ended."""
         deadline = time.monotonic() + _SECONDS
-        while any(row["findings"] is None and not row["message"] for row in self.runs()) or self._children():
+        while any(row.get("findings") is None and not row.get("message") for row in self.runs()) or self._children():
             if time.monotonic() > deadline:
                 raise TimeoutError("the runs were not checked in time")
             time.sleep(0.25)
@@ -205,6 +218,13 @@ def show_text(page: Page, server: Server) -> float:
     page.goto(f"{server.url}nothing")
     painted: float = page.evaluate(_PAINTED, _SECONDS)
     return painted / 1000 - server.started
+
+
+def first_shown(page: Page, server: Server, place: str, what: str) -> float:
+    """Open *place* on a blank *page*; return when it had a ``table`` or ``settings``, in seconds since the command."""
+    page.goto(f"{server.url}{place}")
+    shown: float = page.evaluate(_FIRST, [what, _SECONDS])
+    return shown / 1000 - server.started
 
 
 def until_drawn(page: Page, *, runs: int = 1, points: int = 1) -> Any:

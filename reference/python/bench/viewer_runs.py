@@ -20,11 +20,13 @@ class Sizes(NamedTuple):
     a: tuple[int, int]
     b: tuple[int, int]
     c: tuple[int, int]
+    d: tuple[int, int]
 
     @classmethod
     def of(cls, rows: int) -> Sizes:
         """Return the sizes for *rows* steps in a folder; with 1,000,000 those that other tools were measured at."""
-        return cls((100, max(20, rows // 100)), (1, max(20, rows)), (1000, max(20, rows // 2000)))
+        long, many = max(20, rows // 100), max(20, rows // 2000)
+        return cls((100, long), (1, max(20, rows)), (1000, many), (max(20, rows // 100), 100))
 
 
 def write_folder(folder: Path, size: tuple[int, int]) -> Path:

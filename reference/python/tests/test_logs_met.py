@@ -14,6 +14,8 @@ from toyspec import Catalog, build_catalog, start_run, update_catalog
 from toyspec.checker import check
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
+from toyspec.format.dialects import dialects
+from toyspec.format.recognition import recognize
 from toyspec.reading import log_detection
 from toyspec.runs.listing import list_runs
 
@@ -277,6 +279,21 @@ def test_log_of_an_unusual_shape_is_read(
     assert (step, []) == (report.dialect.step, report.findings)
     found = toyspec.history(tmp_path / name)
     assert values == {key: [each for each in found[key] if str(each) not in ("None", "nan")] for key in values}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("epoch-console", b"Epoch 1\nloss: nan\nNothing here.\nEpoch 2\nloss: nan\n"),
+        ("key-value-console", b"Reading the data.\nstep 1 loss: -inf\nstep 2 loss: inf\n"),
+        ("blank-table", b"# step loss\n1 0.5\n"),
+        (None, b"every step of the loss\n12 of them are lost in a long epoch\nand 3 more of all\n"),
+    ],
+)
+def test_text_between_numbers_is_passed_over(name: str | None, data: bytes) -> None:
+    """Lines without a number hide no log, lines whose values are words count as such, and prose is not a table."""
+    found = recognize(data, dialects())
+    assert name == (None if found is None else found.dialect.name)
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in DIALECTS.iterdir()))

@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ import pytest
 import toyspec
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
+from toyspec.view.scanning import ScanWorkers
 from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
 if TYPE_CHECKING:
@@ -62,6 +64,36 @@ def test_rows_say_state_and_metrics(client: Client) -> None:
 def test_quick_row_replaces_none_of_a_scan(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of the ends of a stream that comes after the scan is dropped."""
     assert 20 == row_with_late_quick_row(root, "sweep/complete", tmp_path, monkeypatch)["metrics"]["loss"]["count"]
+
+
+@pytest.fixture
+def unscanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """Three runs whose scans do not end, of which an answer reads one unasked."""
+    for number, name in enumerate(("first", "second", "third")):
+        stream = write_run(tmp_path / "many" / name, START, step(1), END)
+        os.utime(stream, ns=(number * 10**9, number * 10**9))
+    monkeypatch.setattr("toyspec.view.live_runs._MOST_READ_FIRST", 1)
+    monkeypatch.setattr(ScanWorkers, "scan", lambda _, works, __: {work.path: Future() for work in works})
+    with served(tmp_path / "many", tmp_path / "cache") as client:
+        yield client
+
+
+def test_first_answer_reads_the_runs_that_changed_last(unscanned: Client) -> None:
+    """The others are unread: they have what the search has found, and no value that would look like one of the log."""
+    rows = unscanned.rows()
+    assert ("complete", 1) == (rows["third"]["state"], rows["third"]["last_step"])
+    size = len(START + step(1) + END)
+    assert {"id": "first", "name": "first", "bytes": size, "state": "unread"} == rows["first"]
+    assert "unread" == rows["second"]["state"]
+
+
+def test_runs_on_the_screen_are_read_for_the_answer(unscanned: Client) -> None:
+    """Those that the page has in sight come with their facts, and every other page hears of them too."""
+    revision = unscanned.json("/api/runs")["revision"]
+    answer = unscanned.json("/api/runs", since=revision, seen="first")
+    assert [("first", "complete")] == [(row["id"], row["state"]) for row in answer["runs"]]
+    assert ["first"] == [row["id"] for row in unscanned.json("/api/runs", since=revision)["runs"]]
+    assert [] == unscanned.json("/api/runs", since=answer["revision"], seen="gone")["runs"]
 
 
 def test_findings_follow_the_rows(client: Client) -> None:

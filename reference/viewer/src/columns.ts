@@ -105,7 +105,7 @@ const SAMPLED = 200;
 
 /** Returns the columns that say most about runs: those that have values, settings that differ, metrics that most runs have. */
 export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
-  const some = runs.slice(0, SAMPLED);
+  const some = runs.filter(({ state }) => state !== "unread").slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
   const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];

@@ -1,6 +1,7 @@
 /** What the viewer asks of whoever has the runs. See ../PROTOCOL.md, which says what each member means. */
 
-export type State = "running" | "complete" | "torn" | "damaged";
+/** Of a run that is `unread` only the id, the name and the size are known. */
+export type State = "running" | "complete" | "torn" | "damaged" | "unread";
 export type Severity = "error" | "warning" | "info";
 export type Goal = "min" | "max" | null;
 export type Axis = "step" | "time" | "epoch" | "tokens";
@@ -378,8 +379,8 @@ export interface Annotation {
 export interface Backend {
   /** What the page shows as the place of the runs. */
   readonly kind: "served" | "embedded" | "folder";
-  /** Asks for all runs, or for those that changed since a revision. */
-  runs(since?: string): Promise<Listing>;
+  /** Asks for all runs, or for those that changed since a revision; what is *seen* and unread is read for the answer. */
+  runs(since?: string, seen?: readonly string[]): Promise<Listing>;
   /** Gives each frame to *take* when it arrives; resolves after the last one. */
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
   detail(run: string): Promise<Detail>;

@@ -21,6 +21,10 @@ const REPAINT_MS = 250;
 const WRITE_MS = 150;
 /** A run without the value that colours the others. */
 const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
+/** A list that takes long to show is shown again only after so many times as long. */
+const REPAINT_SHARE = 4;
+/** Unread runs that are asked for at once; a server reads no more for one answer. */
+const MOST_SEEN = 100;
 const GONE = "The server does not answer: is `toyspec view` still running? What is shown may be old. Trying again every second.";
 
 export class Store {
@@ -33,6 +37,8 @@ export class Store {
   listed: readonly Run[] = [];
   /** How many runs are left out, since an annotation hides them. */
   hidden = 0;
+  /** How many runs the server has not read yet. */
+  unread = 0;
   /** Why the filter cannot be read. */
   filterError: ExpressionError | null = null;
   /** What the user should know, for example that the server is gone. */
@@ -52,6 +58,10 @@ export class Store {
   /** True after a time without reports of changes. */
   private isCatchingUp = false;
   private lastRefresh = -Infinity;
+  private refreshMs = 0;
+  /** Unread runs that are on the screen, and those that were asked for. */
+  private seen: readonly string[] = [];
+  private readonly asked = new Set<string>();
   private writing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly backend: Backend) {
@@ -101,6 +111,15 @@ export class Store {
   open(view: ViewState["view"], run = ""): void {
     this.update({ view, run, focus: "", zoom: null });
     window.scrollTo(0, 0);
+  }
+
+  /** Has the unread of the *runs*, which are on the screen, read before the others. */
+  see(runs: readonly Run[]): void {
+    const unread = runs.filter(({ id, state }) => state === "unread" && !this.asked.has(id)).slice(0, MOST_SEEN).map(({ id }) => id);
+    if (unread.length === 0) return;
+    this.seen = unread;
+    this.isStale = true;
+    void this.refreshSoon();
   }
 
   toggle(id: string): void {
@@ -200,7 +219,7 @@ export class Store {
 
   private async refreshSoon(): Promise<void> {
     if (this.refreshing) return;
-    const wait = this.lastRefresh + REPAINT_MS - performance.now();
+    const wait = this.lastRefresh + Math.max(REPAINT_MS, REPAINT_SHARE * this.refreshMs) - performance.now();
     this.refreshing = (wait > 0 ? new Promise<void>((resolve) => setTimeout(resolve, wait)) : Promise.resolve()).then(() => this.refresh());
     await this.refreshing.catch((error: unknown) => this.say((error as Error).message));
     this.refreshing = null;
@@ -210,10 +229,15 @@ export class Store {
   private async refresh(): Promise<void> {
     this.isStale = false;
     this.lastRefresh = performance.now();
-    const listing = await this.backend.runs(this.revision);
+    const seen = this.seen;
+    this.seen = [];
+    for (const id of seen) this.asked.add(id);
+    const listing = await this.backend.runs(this.revision, seen);
+    const began = performance.now();
     this.merge(listing);
     this.list();
     this.tell({ runs: true, state: false });
+    requestAnimationFrame(() => setTimeout(() => (this.refreshMs = performance.now() - began)));
   }
 
   private merge(listing: Listing): void {
@@ -239,6 +263,7 @@ export class Store {
     const filter = this.filter();
     const showsHidden = /\bhidden\b/.test(this.state.filter);
     const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter(questionOf(run))) : this.listed;
+    this.unread = [...this.all.values()].filter(({ state }) => state === "unread").length;
     this.hidden = showsHidden ? 0 : [...this.all.values()].filter((run) => run.hidden).length;
     const ordered = sorted(passing, this.state.sort);
     const top = new Set(this.state.top);

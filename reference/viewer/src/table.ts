@@ -175,6 +175,7 @@ export class RunTable {
       this.rows.set(index, row);
       this.body.append(row);
     }
+    this.store.see(listed.slice(first, last));
     this.mark();
   }
 
@@ -331,7 +332,7 @@ function cutToRoom(names: readonly string[], room: number, element: HTMLElement)
   return best;
 }
 
-const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read" } as const;
+const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read", unread: "not read yet" } as const;
 
 /** Returns the state of a run as a word with a mark. */
 export function stateChip(run: Run): HTMLElement {
@@ -350,7 +351,7 @@ function endOf({ state, ended, reason, error }: Run): { text: string; tone: stri
   const log = STATES[state];
   if (state === "complete" && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
   if (state === "complete" && ended === "no") return { text: "not ended", tone: "torn", title: "the log is whole; fewer steps were made than were planned" };
-  if (state === "running" || state === "torn" || reason === null) return { text: state, tone: state, title: log };
+  if (state === "running" || state === "torn" || state === "unread" || reason === null) return { text: state, tone: state, title: log };
   const end = plain(reason, 40);
   const why = error ? `: ${plain(error, 300)}` : "";
   // An end by another name with the text of an error is an error too.
@@ -363,5 +364,6 @@ function endOf({ state, ended, reason, error }: Run): { text: string; tone: stri
 export function countText(store: Store): string {
   const { listed, all, state } = store;
   const shown = listed.length === all.size ? counted(all.size, "run") : `${grouped(listed.length)} of ${counted(all.size, "run")}`;
-  return state.selected.length > 0 ? `${shown}, ${grouped(state.selected.length)} selected` : shown;
+  const read = store.unread === 0 ? shown : `${shown}, ${grouped(all.size - store.unread)} read`;
+  return state.selected.length > 0 ? `${read}, ${grouped(state.selected.length)} selected` : read;
 }

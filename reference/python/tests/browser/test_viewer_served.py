@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from browser.axe import findings, need_axe
 from browser.viewer_pages import drawn, pixels
 from browser.watching import PHONE, WIDE, Watch
 from toyspec import build_catalog
+from toyspec.view.scanning import ScanWorkers
 from view_client import END, START, Client, served, step, write_run
 
 VIEWS = ("#runs", "#charts", "#compare", "#charts?focus=loss", "#charts?by=config.lr", "#run/whole")
@@ -201,3 +203,21 @@ def test_views_fit_a_phone(viewed: Viewed, tmp_path: Path) -> None:
         page.goto(place)
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], place
+
+
+def test_rows_in_sight_are_read_before_the_others(
+    viewed: Viewed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All names are listed before the runs are read, the page says how many were read, and scrolling reads more."""
+    for number in range(300):
+        write_run(tmp_path / "many" / f"run-{number:03}", START, step(1), END)
+    monkeypatch.setattr("toyspec.view.live_runs._MOST_READ_FIRST", 1)
+    monkeypatch.setattr(ScanWorkers, "scan", lambda _, works, __: {work.path: Future() for work in works})
+    page, client = viewed.open(tmp_path / "many", "#runs?sort=-name")
+    count = page.locator(".bar .count")
+    expect(count).to_have_text(re.compile(r"^300 runs, \d+ read$"))
+    expect(page.locator(".row .chip", has_text="unread")).to_have_count(0)
+    assert "unread" == client.rows()["run-000"]["state"]
+    page.keyboard.press("End")
+    expect(page.locator(".row", has_text="run-000").locator(".chip")).to_have_text("complete")
+    expect(page.locator(".row .chip", has_text="unread")).to_have_count(0)

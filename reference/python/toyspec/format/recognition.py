@@ -37,6 +37,8 @@ _SAMPLE = 50
 _FIRST_LINE_BYTES = 256
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _DIGIT = re.compile(rb"\s*[\"']?[-+]?\.?\d", re.ASCII)
+_DIGITS = b"0123456789"
+_NUMBER_OR_WORD = re.compile(rb"(?i)[0-9]|nan|inf")
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+", re.ASCII)
 _ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _SHOWN_KEYS = 3
@@ -74,9 +76,7 @@ def has_text(head: bytes, dialect: Dialect) -> bool:
     text = dialect.recognize.text
     if not text:
         return True
-    # A terminal's colours are between the words.
-    head = _uncolored(head)
-    plain = _lowered(head)
+    head, plain = _searched(head, is_numbered=dialect.rank == "shape" and dialect.form.type == "pattern")
     for group in _needs(text):
         for each in group:
             if each in plain:
@@ -235,14 +235,36 @@ def _header_rows(head: bytes, delimiter: bytes | None) -> tuple[bool, list[tuple
 
     For each line: whether its first cell is empty, and its names, also without what is before their last slash.
     """
-    lines = [line for line in head[:_HEADER_BYTES].split(b"\n") if line.strip(_SPACE)]
-    # Comments before a header are not rows.
-    start = next((at for at, line in enumerate(lines) if not line.startswith(b"#")), 0)
-    lines = lines[max(start - 1, 0) : max(start - 1, 0) + _HEADER_LINES]
-    rows = [line.split(delimiter) for line in lines]
-    if len(rows) > 1 and not any(_DIGIT.match(cell) for row in rows[1:] for cell in row):
+    rows = [line.split(delimiter) for line in _header_lines(head)]
+    numbered = [at for at, row in enumerate(rows) if at and any(map(_DIGIT.match, row))]
+    if len(rows) > 1 and not numbered:
+        return False, []
+    if delimiter is None and numbered and not _has_row_as_wide(rows, numbered):
         return False, []
     return True, [(bool(row) and not row[0].strip(_SPACE), _named_by(row)) for row in rows]
+
+
+def _has_row_as_wide(rows: Sequence[Sequence[bytes]], numbered: Sequence[int]) -> bool:
+    """Return whether one of the *numbered* rows has as many cells as the header; sentences have blanks too."""
+    is_comment = rows[0][0].startswith(b"#")
+    headers = {len(rows[0]) - (rows[0][0] == b"#"), *([len(rows[1])] if is_comment else [])}
+    return any(len(rows[at]) in headers for at in numbered)
+
+
+@lru_cache(maxsize=1)
+def _header_lines(head: bytes) -> list[bytes]:
+    """Return the first lines of *head* that may be a header and rows, with one comment before them."""
+    found: list[bytes] = []
+    comment: list[bytes] = []
+    for line in filter(lambda line: line.strip(_SPACE), head[:_HEADER_BYTES].split(b"\n")):
+        # Comments before a header are not rows.
+        if line.startswith(b"#") and not found:
+            comment = [line]
+        elif len(comment) + len(found) < _HEADER_LINES:
+            found.append(line)
+        else:
+            break
+    return comment + found
 
 
 def _named_by(row: Sequence[bytes]) -> frozenset[str]:
@@ -511,7 +533,24 @@ def _lowered(head: bytes) -> bytes:
     return head.lower()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
+def _searched(head: bytes, *, is_numbered: bool) -> tuple[bytes, bytes]:
+    """Return where the text of a dialect is searched in *head*, also in lower case: in all, or in *numbered* lines."""
+    # A terminal's colours are between the words.
+    head = _uncolored(head)
+    # What is printed of a step has numbers, and most lines of prose have none.
+    head = _numbered_lines(head) if is_numbered else head
+    return head, head.lower()
+
+
+def _numbered_lines(head: bytes) -> bytes:
+    """Return the lines of *head* that have a digit, or a word for what is not finite."""
+    plain = _lowered(head)
+    if b"nan" in plain or b"inf" in plain:
+        return b"\n".join(line for line in head.split(b"\n") if _NUMBER_OR_WORD.search(line))
+    return b"\n".join(line for line in head.split(b"\n") if len(line.translate(None, _DIGITS)) < len(line))
+
+
 def _uncolored(head: bytes) -> bytes:
     return _ESCAPES.sub(b"", head) if b"\x1b[" in head else head
 

@@ -95,6 +95,11 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def unread_row(run: str, size: int) -> dict[str, Any]:
+    """Return the row of a run that was not read yet: what a search has found of it, and nothing else."""
+    return {"id": encodable(run), "name": encodable(os.path.basename(run)), "bytes": size, "state": "unread"}
+
+
 def encodable(text: str) -> str:
     """Return *text* as UTF-8 can hold it, with escapes for what it cannot."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ import msgspec
 from toyspec.errors import StreamError
 from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.rows import annotated, encodable, row_of, unreadable_row
+from toyspec.runs.rows import annotated, encodable, row_of, unread_row, unreadable_row
 from toyspec.runs.walking import Stream
 from toyspec.system_calls import is_locked
 from toyspec.view.curve_store import CurveStore, KeptCurves
@@ -143,6 +144,8 @@ class Revisions:
 _HOT_SECONDS = 120.0
 _MOST_KEPT_BYTES = 4 << 20
 _SCAN_WAIT_SECONDS = 300.0
+# More than a screen shows: their ends take 30 ms.
+_MOST_READ_FIRST = 100
 
 
 class LiveRuns:
@@ -172,6 +175,8 @@ class LiveRuns:
         self.changes = Changes(self._lock)
         self._watches = [watch_of(root, self, clock) for root in self.roots]
         self._is_started = False
+        self._was_listed = False
+        self._is_shown = threading.Event()
 
     # What is below the roots.
 
@@ -189,6 +194,7 @@ class LiveRuns:
         with self._lock:
             self._is_started = True
             unknown = [entry for entry in self._entries.values() if entry.is_unknown]
+        self._workers.wait_for(self._is_shown)
         self._learn(unknown)
         for watch in self._watches:
             watch.start()
@@ -196,6 +202,7 @@ class LiveRuns:
     def close(self) -> None:
         """Stop watching and scanning, keep the rows, and close every file."""
         self.changes.close()
+        self._is_shown.set()
         for watch in self._watches:
             watch.join()
         self._workers.close()
@@ -227,7 +234,9 @@ class LiveRuns:
         glanced = [entry.work() for entry in entries if entry.reads_ends]
         if glanced:
             self._workers.glance(glanced, self._take_scanned)
-        self._scan([entry.work() for entry in entries if not entry.reads_ends])
+        # What was written last is looked at first.
+        ordered = sorted(entries, key=_changed_at, reverse=True)
+        self._scan([entry.work() for entry in ordered if not entry.reads_ends])
 
     def _scan(self, works: Sequence[ScanWork]) -> None:
         with self._lock:
@@ -433,24 +442,59 @@ class LiveRuns:
             known.identity, known.changed_at = identity, self._clock()
         return known
 
-    def listing(self, since: str | None = None, *, form: Literal["values", "json"] = "values") -> dict[str, Any]:
+    def listing(
+        self, since: str | None = None, *, seen: Sequence[str] | None = None, form: Literal["values", "json"] = "values"
+    ) -> dict[str, Any]:
         """Return every row, or those that changed after the revision *since* and the ids of the runs that are gone.
 
-        In the *form* ``json`` a row may be JSON already.
+        With *seen*, the ids of runs that are on the screen, only these and the first of a complete listing are read for
+        the answer, the last changed first; the row of another that was not read yet is an ``unread_row``. In the *form*
+        ``json`` a row may be JSON already.
         """
+        if self._was_listed:
+            self.be_shown()
+        self._was_listed = True
+        if seen is not None:
+            self._read_first(self._revisions.begin(since), seen)
         with self._lock:
             begin = self._revisions.begin(since)
             chosen = [each for each in self._entries.values() if begin is None or each.revision > begin]
             # A store answers slowly: a row comes when it has.
             chosen = [each for each in chosen if not each.is_unknown or not each.root.is_remote]
             revision, removed = self._revisions.last, [] if begin is None else self._revisions.removed(begin)
-        is_json = form == "json"
-        rows = [msgspec.Raw(each.json) if is_json and each.json is not None else self._shown(each) for each in chosen]
+        unread = {each.run for each in chosen if self._is_unread(each)} if seen is not None else ()
+        rows = [self._listed(each, form=form, is_unread=each.run in unread) for each in chosen]
         answer: dict[str, Any] = {"revision": str(revision), "complete": begin is None, "runs": rows}
         return answer if begin is None else answer | {"removed": removed}
 
-    def _shown(self, entry: ViewedRun) -> dict[str, Any]:
-        return self.row(entry) | ({} if len(self.roots) == 1 else {"root": encodable(entry.root.name)})
+    def be_shown(self) -> None:
+        """Take in that the first list is on the screen: now the runs may be read whole."""
+        self._is_shown.set()
+
+    def _is_unread(self, entry: ViewedRun) -> bool:
+        return entry.is_unknown and entry.file is None and entry.path in self._pending
+
+    def _read_first(self, begin: int | None, seen: Sequence[str]) -> None:
+        """Read the ends of those runs of *seen* that were not read yet, and of the first of a complete listing."""
+        with self._lock:
+            named = [entry for run in seen if (entry := self._named(run)) is not None]
+            others = list(self._entries.values()) if begin is None else []
+            last = heapq.nlargest(_MOST_READ_FIRST, filter(self._is_unread, others), key=_changed_at)
+        for entry in dict.fromkeys([*named, *last]):
+            if self._is_unread(entry):
+                self.row(entry)
+                with self._lock:
+                    entry.revision = self._revisions.next()
+
+    def _listed(self, entry: ViewedRun, *, form: Literal["values", "json"], is_unread: bool) -> Any:
+        if is_unread:
+            return unread_row(entry.run, entry.identity[2]) | self._root_of(entry)
+        if form == "json" and entry.json is not None:
+            return msgspec.Raw(entry.json)
+        return self.row(entry) | self._root_of(entry)
+
+    def _root_of(self, entry: ViewedRun) -> dict[str, str]:
+        return {} if len(self.roots) == 1 else {"root": encodable(entry.root.name)}
 
     def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""
@@ -498,6 +542,7 @@ class LiveRuns:
 
     def want(self, entries: Sequence[ViewedRun]) -> None:
         """Begin to read those large objects whose curves will be asked for, several at a time."""
+        self.be_shown()
         with self._lock:
             wanted = [entry for entry in entries if entry.reads_ends and entry.problem is None]
             for entry in wanted:
@@ -542,3 +587,8 @@ class LiveRuns:
             if result.row is not None and not entry.is_catalogued(result.identity):
                 entry.row, entry.row_identity = result.row, result.identity
         return self.store.load(entry.path, result.identity)
+
+
+def _changed_at(entry: ViewedRun) -> int:
+    """Return a number that is larger the later the file of *entry* was changed."""
+    return entry.identity[3]

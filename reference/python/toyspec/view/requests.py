@@ -48,6 +48,8 @@ MOST_BUCKETS = 4096
 MOST_RUNS = 10_000
 MOST_DRAWN = 50
 """Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
+MOST_SEEN = 200
+"""Number of runs whose rows a request may have read at once: more than a screen shows."""
 _PIECE_BYTES = 1 << 16
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
@@ -79,7 +81,7 @@ class Answers:
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
-        listing = self.catalog.listing(_one(query, "since", None), form="json")
+        listing = self.catalog.listing(_one(query, "since", None), seen=query.get("seen", ())[:MOST_SEEN], form="json")
         roots = self.catalog.roots
         problems = [encodable(root.problem) for root in roots if root.problem is not None]
         names = ", ".join(encodable(root.name) for root in roots)

@@ -48,12 +48,17 @@ class Root:
 
     def place_of(self, path: str, *, whole: bool = False) -> str:
         """Return the path of a run below this root, with ``/``: that of its directory, or *whole*, of its stream."""
-        is_bundle = stream_name(os.path.basename(path)) in (EVENTS_FILE, METRICS_FILE)
-        if path == self.path or (not self.is_remote and os.path.isfile(self.path)):
+        outer = os.path.join(self.path, "")
+        is_below = path.startswith(outer)
+        # What is below it by its path is not asked about: there may be very many.
+        if path == self.path or (not self.is_remote and not is_below and os.path.isfile(self.path)):
             return "."
+        is_bundle = stream_name(os.path.basename(path)) in (EVENTS_FILE, METRICS_FILE)
         place = os.path.dirname(path) if is_bundle and not whole else path
         if self.is_remote:
             return place[len(self.path) :].strip("/") or "."
+        if is_below and len(place) > len(outer):
+            return place[len(outer) :].replace(os.sep, "/")
         return os.path.relpath(place or ".", self.path).replace(os.sep, "/")
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # Starting a process costs as much as scanning this many bytes.
 _ALONE_BYTES = 16 << 20
 _MOST_WORKERS = 8
+# What begins with the server takes cores from the browser, which shows the list of runs meanwhile.
+_FIRST_SECONDS = 1.0
 # Requests to a store that wait at the same time.
 _REMOTE_WORKERS = 8
 
@@ -154,6 +156,12 @@ class ScanWorkers:
         # Held while work is handed in, so that nothing ends meanwhile what takes it; never while work reports back.
         self._lock = threading.Lock()
         self._is_closed = False
+
+    def wait_for(self, event: threading.Event) -> None:
+        """Begin no scan or check of files before *event*, at most some time later: it comes with the first picture."""
+        with self._lock:
+            if not self._is_closed:
+                self._leader.submit(event.wait, _FIRST_SECONDS)
 
     def scan(self, works: Sequence[ScanWork], done: Callable[[Scanned], None]) -> dict[str, Future[None]]:
         """Begin to scan *works*; *done* gets what was scanned, one by one. Return what ends after that, by path."""

@@ -131,7 +131,8 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     daemon_threads = True
     allow_reuse_address = os.name != "nt"
-    request_queue_size = 64
+    # Of more connections at once, a system lets the others try again after a second.
+    request_queue_size = 1024
 
     def __init__(
         self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, edit: bool = False
@@ -170,6 +171,8 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         ):
             self.shutdown_request(request)
             return
+        # Before its thread runs: of many connections at once, those that have not begun may be closed too.
+        self.begin_waiting(request, client_address[0])
         super().process_request(request, client_address)
 
     def begin_waiting(self, connection: socket.socket, client: str) -> None:
@@ -206,6 +209,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.end_waiting(request)
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -441,6 +445,7 @@ class ViewHandler(BaseHTTPRequestHandler):
     def _messages(self) -> Iterable[bytes]:
         catalog = self.server.answers.catalog
         number, is_over = catalog.changes.number, False
+        catalog.be_shown()
         yield b"retry: 1000\n\n"
         while not is_over and not self.server.closing.is_set():
             number, changes, is_over = catalog.changes.after(number, _HEARTBEAT_SECONDS)

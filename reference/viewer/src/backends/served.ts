@@ -3,10 +3,16 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
+import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks, Run } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
+
+/** What the server leaves out of the row of a run that it has not read yet. */
+const UNREAD: Omit<Run, "id" | "name" | "bytes" | "root" | "state"> = {
+  run_id: null, group: null, tags: [], notes: null, starred: false, hidden: false, profile: null, dialect: null, started_at: null, seconds: null, first_step: null, last_step: null, records: null,
+  final_loss: null, ended: "unknown", reason: null, error: null, sealed: false, progress: null, remaining: null, findings: null, config: {}, metrics: {}, left_out: { metrics: 0, config: 0 }, message: null,
+};
 
 export class Served implements Backend {
   readonly kind = "served";
@@ -14,8 +20,10 @@ export class Served implements Backend {
     await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
   });
 
-  runs(since?: string): Promise<Listing> {
-    return json(`api/runs${since === undefined ? "" : `?since=${encodeURIComponent(since)}`}`);
+  async runs(since?: string, seen: readonly string[] = []): Promise<Listing> {
+    const query = new URLSearchParams([...(since === undefined ? [] : [["since", since]]), ...seen.map((run) => ["seen", run])]).toString();
+    const listing: Listing = await json(query === "" ? "api/runs" : `api/runs?${query}`);
+    return { ...listing, runs: listing.runs.map((run) => (run.state === "unread" ? { ...UNREAD, ...run } : run)) };
   }
 
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {

@@ -73,6 +73,7 @@ export class RunView implements Showing {
       if (this.store.isLoaded) this.nothing();
       return;
     }
+    this.store.see([run]);
     if (run.id !== this.shownId) this.open(run);
     else if (run !== this.shownRun) {
       this.shownRun = run;
