@@ -87,6 +87,21 @@ def curves(
             "epoch-console",
             {"train loss": [(1, 0.5)], "val loss": [(1, 0.75)]},
         ),
+        (
+            "Epoch 1, Step 5: KL Divergence Loss=0.5, Total Loss=0.75\nEpoch 2 - Average Loss: 0.25, Samples: 3\n",
+            "epoch-console",
+            {"KL Divergence Loss": [(5, 0.5)], "Total Loss": [(5, 0.75)], "Average Loss": [(5, 0.25)], "Samples": [(5, 3)]},
+        ),
+        (
+            "Epoch 1/9 - Loss Critic: 0.5, Loss Actor: -0.75\n",
+            "epoch-console",
+            {"Loss Critic": [(1, 0.5)], "Loss Actor": [(1, -0.75)]},
+        ),
+        (
+            "Epoch 1/9:\n  Train - Loss: 0.5 | Acc: 0.25\n  Val - Loss: 0.75 | Acc: 0.125\n",
+            "epoch-console",
+            {"Loss": [(1, 0.5)], "Acc": [(1, 0.25)], "Val/Loss": [(1, 0.75)], "Val/Acc": [(1, 0.125)]},
+        ),
         # The first name in parentheses is one.
         (
             "Epoch 1 | Step 5/10 | Loss: 0.5 (Chamfer=0.25, Repulse=0.75)\n",

@@ -38,6 +38,8 @@ _PAIR = re.compile(
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
 _WORDS_BEFORE = re.compile(r"(?:[|;,>\]})]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+# A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
+_START = re.compile(r"^(?:(?=[^\W\d_])|\s*[:-]\s+)")
 _PHASE_BEFORE = re.compile(
     r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
@@ -583,8 +585,8 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     at = 0
     for pair in _PAIR.finditer(text):
-        # A line of nothing but pairs begins with a name.
-        before = ("|" if at == 0 and text[:1].isalpha() else "") + text[at : pair.start(1)]
+        before = text[at : pair.start(1)]
+        before = before if at else _START.sub("|", before, count=1)
         has_sign = _SIGN.search(text, pair.end(1), pair.start(2)) is not None
         words = (_WORDS_BEFORE.search(before) if has_sign else None) or _PHASE_BEFORE.search(before)
         found.append(((words[1] if words else "") + pair[1], pair[2], pair[3]))
