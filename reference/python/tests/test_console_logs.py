@@ -87,6 +87,21 @@ def curves(
             "epoch-console",
             {"train loss": [(1, 0.5)], "val loss": [(1, 0.75)]},
         ),
+        (
+            "Epoch 1, Step 5: KL Divergence Loss=0.5, Total Loss=0.75\nEpoch 2 - Average Loss: 0.25, Samples: 3\n",
+            "epoch-console",
+            {"KL Divergence Loss": [(5, 0.5)], "Total Loss": [(5, 0.75)], "Average Loss": [(5, 0.25)], "Samples": [(5, 3)]},
+        ),
+        (
+            "Epoch 1/9 - Loss Critic: 0.5, Loss Actor: -0.75\n",
+            "epoch-console",
+            {"Loss Critic": [(1, 0.5)], "Loss Actor": [(1, -0.75)]},
+        ),
+        (
+            "Epoch 1/9:\n  Train - Loss: 0.5 | Acc: 0.25\n  Val - Loss: 0.75 | Acc: 0.125\n",
+            "epoch-console",
+            {"Loss": [(1, 0.5)], "Acc": [(1, 0.25)], "Val/Loss": [(1, 0.75)], "Val/Acc": [(1, 0.125)]},
+        ),
         # The first name in parentheses is one.
         (
             "Epoch 1 | Step 5/10 | Loss: 0.5 (Chamfer=0.25, Repulse=0.75)\n",
@@ -182,7 +197,19 @@ def curves(
             {"Loss": [(1, 0.5), (2, 0.25)]},
         ),
         ("loss,cer\n0.5,1.5\n0.25,1.25\n", "rows-csv", {"loss": [(0, 0.5), (1, 0.25)], "cer": [(0, 1.5), (1, 1.25)]}),
+        ("val_loss, acc, time\n0.5,1.5,2.5\n", "rows-csv", {"val_loss": [(0, 0.5)], "acc": [(0, 1.5)], "time": [(0, 2.5)]}),
+        # How far a progress bar is, is no metric.
+        (
+            (
+                "Epoch 1/2 train:   0%|          | 0/3 [00:00<?, ?it/s]\rEpoch 1/2 train: 100%|██████████| 3/3 [00:01<00:00]\n"
+                "Epoch 1/2 val:  50%|█████     | 1/2 [00:01<00:01, loss=0.5]\nEpoch 1/2 | acc: 71% | Train Loss: 0.25\n"
+            ),
+            "epoch-console",
+            {"loss": [(1, 0.5)], "acc": [(1, 71)], "Train Loss": [(1, 0.25)]},
+        ),
         # Tables of results have settings beside the metrics.
+        ("time,loss,model\n0.5,0.25,3\n", None, {}),
+        ("time,lr\n0.5,0.25\n", None, {}),
         ("model,loss\nsmall,0.5\nlarge,0.25\n", None, {}),
         ("batch_size,lr,loss\n32,0.5,0.25\n64,0.5,0.125\n", None, {}),
         # Prose has steps and numbers too.

@@ -456,6 +456,70 @@ CASES = [
         """,
         ({"scalars": 3}, ["records-dropped"]),
     ),
+    Case(
+        "the next day, checkpoint 5 of 15 is evaluated by `run.log(…, step=5)`, and a result is logged without a step",
+        "steps 5 to 15 are superseded; the result is at step 16",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.step(s, loss=1 / s)
+                run.log({"acc": s / 20})
+        with begun(exist="resume") as run:
+            run.log({"acc": 0.75, "f1": 0.5}, step=5)
+            run.log({"cost": 7.0})
+        columns = table()
+        steps = [step for step, loss in zip(columns["step"], columns["loss"]) if loss is not None]
+        added = [(step, f1, cost) for step, f1, cost in zip(columns["step"], columns["f1"], columns["cost"])][15:]
+        found = steps == list(range(1, 16)), added, run.last_step
+        """,
+        (True, [(5, 0.5, None), (15, None, 7.0)], 15),
+    ),
+    Case(
+        "the same, by a program without `step` records; then the training goes on from step 4",
+        "steps 5 to 15 are superseded; the evaluation too",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.log({"loss": 1 / s}, step=s)
+        with begun(exist="resume") as run:
+            run.log({"f1": 0.5}, step=5)
+        ended, steps = records(kind="run_end")[-1]["final_step"], table("a", "loss")["step"]
+        with begun(exist="resume") as run:
+            run.log({"f1": 0.75}, step=5)
+            run.log({"loss": 2.0}, step=4)
+        columns = table()
+        found = ended, steps == list(range(1, 16)), columns["step"], columns["loss"][3:], columns["f1"][3:]
+        """,
+        (15, True, [1, 2, 3, 4, 5], [2.0, None], [None, 0.75]),
+    ),
+    Case(
+        "resumed: values without a step, and an `eval` of step 9, before the first step, which is 6 of 15",
+        "steps 6 and later are plain values beside the old ones; the `eval` is superseded",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.step(s, loss=1.0)
+        with begun(exist="resume") as run:
+            run.log({"rate": 0.5})
+            run.eval("test", step=9, loss=3.0)
+            run.step(6, loss=2.0)
+        columns = table()
+        found = columns["step"], columns["loss"], columns["rate"][5], columns["test/loss"][7]
+        """,
+        ([1, 2, 3, 4, 5, 5, 6, 9], [1.0, 1.0, 1.0, 1.0, 1.0, None, 2.0, None], 0.5, 3.0),
+    ),
+    Case(
+        "`step(loss=…)` with a mapping of parts, and one whose extra has that name",
+        "the whole record is refused",
+        """
+        with begun() as run:
+            run.step(1, loss={"box": 1.0, "class": {"coarse": 2.0}}, lr=0.5)
+            run.step(2, loss={"box": 1.0}, extra={"loss": 3.0})
+        columns = table()
+        found = columns["lr"], columns["loss/box"], columns["loss/class/coarse"], run.dropped, dict(run.left_out)
+        """,
+        ([0.5, None], [1.0, None], [2.0, None], 0, {"loss/box": 1}),
+    ),
 ]
 
 

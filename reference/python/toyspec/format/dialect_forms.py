@@ -28,8 +28,8 @@ _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
     r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
-    # A duration and a date begin with digits too.
-    r"(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
+    # A duration, a date and a progress bar begin with digits too: train: 40%|████      | 2/5.
+    r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
     # What cannot follow a number, where two writes were glued; or thousands and millions, as people write them.
     r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
@@ -38,6 +38,8 @@ _PAIR = re.compile(
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
 _WORDS_BEFORE = re.compile(r"(?:[|;,>\]})]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+# A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
+_START = re.compile(r"^(?:(?=[^\W\d_])|\s*[:-]\s+)")
 _PHASE_BEFORE = re.compile(
     r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
@@ -583,8 +585,8 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     at = 0
     for pair in _PAIR.finditer(text):
-        # A line of nothing but pairs begins with a name.
-        before = ("|" if at == 0 and text[:1].isalpha() else "") + text[at : pair.start(1)]
+        before = text[at : pair.start(1)]
+        before = before if at else _START.sub("|", before, count=1)
         has_sign = _SIGN.search(text, pair.end(1), pair.start(2)) is not None
         words = (_WORDS_BEFORE.search(before) if has_sign else None) or _PHASE_BEFORE.search(before)
         found.append(((words[1] if words else "") + pair[1], pair[2], pair[3]))

@@ -63,6 +63,8 @@ _STEP_WORDS = (
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
     *(b"snapshot_pkl", b"datetime_start"),
 )
+# Beside metrics: how long each took.
+_TIMING = re.compile(r"(?i)(?:(?:.*[_ ])?(?:time|seconds|secs|duration)|elapsed)(?:_s|_sec|_ms|[_ ]?\(\w+\))?")
 _MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer")
 _WRITTEN = {
     "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
@@ -453,10 +455,11 @@ def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Key
 
 
 def _is_all_measured(row: dict[str, Any], index: str) -> bool:
-    """Return whether all that *row* has are metrics, by their names; a table of results has settings too."""
+    """Return whether all that *row* has are metrics and times, by their names; a table of results has settings too."""
     others = [(key, value) for key, value in row.items() if key != index]
-    return bool(others) and all(
-        _MEASURED.search(key) and (number(value) is not None or _is_word(value)) for key, value in others
+    return any(_MEASURED.search(key) for key, _ in others) and all(
+        (_MEASURED.search(key) or _TIMING.fullmatch(key)) and (number(value) is not None or _is_word(value))
+        for key, value in others
     )
 
 

@@ -135,7 +135,23 @@ LOSS_NAMES: tuple[str, ...] = ('loss',
  'train/CrossEntropyLoss',
  'total_loss',
  'mean_loss',
- 'metrics/loss')
+ 'metrics/loss',
+ 'Train loss',
+ 'Training loss',
+ 'Total Loss',
+ 'Total loss',
+ 'total loss',
+ 'Average Loss',
+ 'Average loss',
+ 'average loss',
+ 'average_loss',
+ 'Avg Loss',
+ 'Avg loss',
+ 'avg loss',
+ 'avg_loss',
+ 'Mean Loss',
+ 'Mean loss',
+ 'mean loss')
 """Names of the training loss in streams that do not define it, the best first."""
 SMALLER_IS_BETTER: tuple[str, ...] = ('loss', 'error', 'ppl', 'perplexity')
 """Words in the names of metrics of which smaller values are better."""

@@ -86,7 +86,7 @@ class SortedValues:
                 continue
             if value is UNSET:
                 continue
-            members = value if isinstance(value, Mapping) else _fields(value)
+            members = _mapping_or_fields(value)
             if members is None:
                 self._add(name, value)
             elif depth:
@@ -135,6 +135,8 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     left_out: list[LeftOut] = []
     media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
+    if kind == "step" and fields == "made-to-fit":
+        _move_mappings(members)
     if key is not None and key in members:
         found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)
         if found is not None:
@@ -270,7 +272,7 @@ class _Room:
             part = self._part(member, partial(_member, placed, key), inner_name, depth - 1)
             if part is not UNSET:
                 kept[key] = part
-        return kept
+        return kept or UNSET
 
 
 def _member(placed: Callable[[Any], dict[str, Any]], key: Any, value: Any) -> dict[str, Any]:
@@ -320,6 +322,21 @@ def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None
         if declared == "integer" and name in members and name != "step" and "extra" in _FIELDS[kind]:
             # There it has the same name, and may be any number.
             _move_unless_count(name, members)
+
+
+def _move_mappings(members: dict[str, Any]) -> None:
+    """Move numbers of a step that are mappings, such as a loss of several parts, to ``extra``, which names the parts."""
+    for name, declared in _FIELDS["step"].items():
+        if declared != "number" or type(members.get(name)) in _BUILT_IN or name not in members:
+            continue
+        parts, extra = _mapping_or_fields(members[name]), members.get("extra", {})
+        if parts is not None and isinstance(extra, Mapping) and name not in extra:
+            members["extra"] = {**extra, name: parts}
+            del members[name]
+
+
+def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
+    return value if isinstance(value, Mapping) else _fields(value)
 
 
 def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:

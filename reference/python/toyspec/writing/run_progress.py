@@ -13,13 +13,14 @@ from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 COUNTED: Final = "counted"
 """Stands for the step of values that are logged without one."""
 
 _TRAIN: Final = "train"
 _KINDS: Final = frozenset(FIELDS["toy/v1"])
+_NOT_METRICS: Final = frozenset(["kind", "phase", "t", "step", "extra", "nonfinite"])
 
 
 class RunProgress:
@@ -63,7 +64,12 @@ class RunProgress:
     @property
     def has_train_steps(self) -> bool:
         """True once this attempt has a step of phase train, of ``step`` or ``scalars``."""
-        return _TRAIN in self._logged_steps or self._last_values_step is not None
+        return self.has_steps or self._last_values_step is not None
+
+    @property
+    def has_steps(self) -> bool:
+        """True once this attempt has a ``step`` record of phase train."""
+        return _TRAIN in self._logged_steps
 
     @property
     def is_resumed_before_steps(self) -> bool:
@@ -71,12 +77,19 @@ class RunProgress:
         return self.from_step is not None and not self.has_train_steps
 
     @property
+    def is_resumed_by_steps(self) -> bool:
+        """True in a later attempt of a run that writes ``step`` records, before the first of that attempt."""
+        is_later = self.must_resume or self.from_step is not None
+        return is_later and self.last_train_step is not UNSET and not self.has_steps
+
+    @property
     def final_step(self) -> int | UnsetType:
         """Number of the last step event of phase train, else the largest step of values; UNSET before both."""
         if self.last_train_step is not UNSET:
             return self.last_train_step
         if self._last_values_step is not None:
-            return self._last_values_step
+            # Values may be added to earlier steps of a run that goes on.
+            return max(self._last_values_step, self.from_step or 0)
         return self.from_step if self._has_values and self.from_step is not None else UNSET
 
     @property
@@ -107,8 +120,10 @@ class RunProgress:
         That is the last step of a run that writes ``step`` records, else in phase train one more than the last one at
         which values were logged, and in other phases that one.
         """
-        if _TRAIN in self._logged_steps:
+        if self.has_steps:
             return self._logged_steps[_TRAIN]
+        if self.is_resumed_by_steps:
+            return self.resume_step or 0
         last = self._last_values_step
         if phase == _TRAIN:
             return max(last or 0, self._last_steps.get(_TRAIN, 0)) + 1
@@ -210,6 +225,49 @@ class RunProgress:
         self._last_steps = {_TRAIN: from_step} if _is_count(from_step) else {}
         self._logged_steps = {}
         self._last_values_step = None
+
+
+class LoggedNames:
+    """The metrics of an existing stream, and the last train step at which each was logged.
+
+    They tell a repetition of steps from values that are added to them, such as a later evaluation of a checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self._of_steps: dict[str, int] = {}
+        self._of_values: dict[str, int] = {}
+        self._highest = 0
+
+    def take(self, kind: str | None, event: Mapping[str, Any], phase: str) -> None:
+        """Learn from a record in the stream, whose run is in *phase*."""
+        step = event.get("step")
+        if kind == "run_resume":
+            self._go_back(event.get("from_step"))
+        elif not _is_count(step) or (_phase(event) or phase) != _TRAIN:
+            return
+        elif kind == "step":
+            extra = event.get("extra")
+            names = event.keys() - _NOT_METRICS
+            self._of_steps.update(dict.fromkeys([*names, *extra] if isinstance(extra, dict) else names, step))
+        elif kind == "scalars" and step >= self._highest:
+            # Values at an earlier step are added to it.
+            self._highest = step
+            for values in (event.get("values"), event.get("texts")):
+                self._of_values.update(dict.fromkeys(values, step) if isinstance(values, dict) else {})
+
+    def are_repeated(self, names: Iterable[str], step: int) -> bool:
+        """Return whether values by *names* at *step* repeat steps that are in the stream, rather than add to them.
+
+        The loop of a run that writes ``step`` records goes on by these: only a metric of them repeats one.
+        """
+        known = self._of_steps or self._of_values
+        return any(known.get(name, -1) >= step for name in names)
+
+    def _go_back(self, from_step: Any) -> None:
+        self._highest = last = from_step if _is_count(from_step) else 0
+        for known in (self._of_steps, self._of_values):
+            for name, step in known.items():
+                known[name] = min(step, last)
 
 
 def _is_count(value: Any) -> bool:

@@ -34,6 +34,7 @@ from toyspec.writing.forked_records import ForkedRecords
 from toyspec.writing.logged_values import (
     LeftOut,
     Prepared,
+    SortedValues,
     as_value,
     is_step,
     nonfinite,
@@ -42,7 +43,7 @@ from toyspec.writing.logged_values import (
     whole,
     writable,
 )
-from toyspec.writing.run_progress import COUNTED, RunProgress
+from toyspec.writing.run_progress import COUNTED, LoggedNames, RunProgress
 from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
+_FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 _GIVEN_STEP: Final = "given_step"
@@ -114,6 +116,9 @@ class RunStream:
         self._file: AppendFile | None = None
         self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
         self._awaits_first_step = False
+        self._names = LoggedNames()
+        # What a resumed run has logged at steps before its first step, and whether the step was counted.
+        self._early: list[tuple[dict[str, Any], bool]] = []
         self.resumption: dict[str, Any] = {}
         """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
         self._afterwards: list[Callable[[], None]] = []
@@ -283,9 +288,11 @@ class RunStream:
     def _learn(self, file: AppendFile) -> int:
         """Learn the progress of an existing stream; return the end of its last record."""
         scan = StreamScan(file, profile="toy/v1")
+        self._names = LoggedNames()
         for record in scan:
             self._run_start = self._run_start or record.raw
             self._progress.take(record.kind, record.value)
+            self._names.take(record.kind, record.value, self._progress.phase)
         self._progress.await_resume()
         return scan.committed
 
@@ -400,16 +407,25 @@ class RunStream:
             now = utc_text(self.settings.clock.wall())
             self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **self.resumption})
             self.resumption = {}
+            self._early = []
             self._awaits_first_step = first is None
         elif self._awaits_first_step and first is not None:
             self._awaits_first_step = False
-            if progress.from_step is not None and first <= progress.from_step and not progress.has_train_steps:
+            early, self._early = self._early, []
+            if progress.from_step is not None and first <= progress.from_step and not progress.has_steps:
                 self._write({"kind": "run_resume", "from_step": first - 1})
+                self._write_again(early, first - 1)
         elif kind == "step" and first is not None and progress.is_resumed_before_steps:
             if first > (progress.from_step or 0):
                 return
             # A resumption of the caller's own says where the run goes on, unless its first step is before that.
             self._write({"kind": "run_resume", "from_step": first - 1})
+
+    def _write_again(self, early: list[tuple[dict[str, Any], bool]], from_step: int) -> None:
+        """Write those of the *early* records again that a resumption from *from_step* has superseded."""
+        for members, is_counted in early:
+            if members["step"] > from_step:
+                self._write({**members, "step": from_step} if is_counted else members)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._go_on()
@@ -497,6 +513,7 @@ class RunStream:
         kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
+        is_counted = given.get("step") is COUNTED
         kind, first_step = self._place(kind, given)
         if kind == "artifact" and isinstance(given.get("path"), str) and leaves_bundle(given["path"]):
             fact = f"the path {shortened(given['path'])} of the artifact leaves the bundle"
@@ -514,6 +531,9 @@ class RunStream:
             self._progress.admit(kind, value)
             self._changed.look(kind, given, value)
             self._dropped.leave_out_values(ready.left_out, kind)
+            if self._awaits_first_step and type(value.get("step")) is int and kind not in _FRAMING_KINDS:
+                again = {key: value[key] for key in value if key != "t"}
+                self._early.append((again, is_counted))
             self._append(self._record(line, kind, value))
         elif self._file is not None:
             self._dropped.leave_out_values(ready.left_out, kind)
@@ -535,13 +555,27 @@ class RunStream:
         if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
             given["step"] = self._step_of(given)
         phase = given.get("phase") or self._progress.phase
+        is_at_last = False
         if given.get("step") is COUNTED:
+            is_at_last = self._progress.is_resumed_by_steps
             given["step"] = self._progress.log_step(phase)
             if given["step"] is UNSET:
                 del given["step"]
         # Values that were given another phase have a count of their own, which says nothing about the run.
         is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
-        return kind, whole(given.get("step")) if is_train else UNSET
+        step = whole(given.get("step")) if is_train and not is_at_last else UNSET
+        return kind, UNSET if kind == "scalars" and self._adds(given, step) else step
+
+    def _adds(self, given: Mapping[str, Any], step: object) -> bool:
+        """Return whether the values *given* at *step* add to steps of an earlier attempt, and do not repeat them."""
+        last = self._progress.resume_step if self._progress.must_resume else self._progress.from_step
+        if not (self._progress.must_resume or self._awaits_first_step) or type(step) is not int:
+            return False
+        values = given.get("values")
+        if last is None or step > last or not isinstance(values, Mapping):
+            return False
+        found = SortedValues(values)
+        return not self._names.are_repeated([*found.numbers, *found.texts], step)
 
     def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
         """Write a record of each of *media*, at the step of the record *given*, after its file."""
@@ -626,7 +660,7 @@ class RunStream:
         phase: str = progress.phase if event.phase is UNSET else event.phase
         if numbering == "given" and self._is_lenient and not is_step(event.step):
             numbering = self._give_a_number(event)
-        if not progress.is_running or progress.is_resumed_before_steps:
+        if not progress.is_running or self._awaits_first_step or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
         if type(phase) is not str:

@@ -23,11 +23,13 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[a-z_][\w./()%@-]*)['"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['"]?(?!\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[a-z_][\w./()%@-]*)['"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['"]?(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 /** A number as NumPy writes it: np.float64(0.5). */
 const WRAPPED = /^[A-Za-z_][\w.]*\((.*)\)$/;
 const SIGN = /[=:]|\bis\b/;
 /** What is before the last word of a name. */
+/** A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5". */
+const START = /^(?:(?=\p{L})|\s*[:-]\s+)/u;
 const WORDS_BEFORE = /(?:[|;,>\]})]|\s-)\s*((?:\p{L}[\p{L}\p{N}_/-]{0,30} ){1,3})$/u;
 const PHASE_BEFORE = /(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$/i;
 const FIRST_NUMBER = /^\s*['"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))/i;
@@ -400,8 +402,7 @@ function namedPairs(text: string): Pair[] {
   const found: Pair[] = [];
   let at = 0;
   for (const { index, 0: all, 1: name, 2: figure, 3: glued } of text.matchAll(PAIR)) {
-    // A line of nothing but pairs begins with a name.
-    const before = (at === 0 && /^\p{L}/u.test(text) ? "|" : "") + text.slice(at, index);
+    const before = at === 0 ? text.slice(0, index).replace(START, "|") : text.slice(at, index);
     const hasSign = SIGN.test(all.slice(name!.length, all.length - figure!.length - glued!.length));
     const words = (hasSign ? WORDS_BEFORE.exec(before) : null) ?? PHASE_BEFORE.exec(before);
     found.push([(words?.[1] ?? "") + name!, figure!, glued!]);

@@ -22,6 +22,8 @@ const KIND_KEYS = ["event", "type", "kind", "subset", "dataset", "set", "tag", "
 const PHASE_WORDS: ReadonlySet<string> = new Set(["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]);
 /** The column of an index whose name is empty, and what the names of metrics have. */
 const INDEX = "Unnamed: 0";
+/** Beside metrics: how long each took. */
+const TIMING = /^(?:(?:.*[_ ])?(?:time|seconds|secs|duration)|elapsed)(?:_s|_sec|_ms|[_ ]?\(\w+\))?$/i;
 const MEASURED = /loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer/i;
 const [LF, BRACE] = [0x0a, 0x7b];
 const BARE_WORDS = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
@@ -151,10 +153,10 @@ function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   return 2 * stepped.length >= rows.length && stepped.some((row) => [...row].some(([name, value]) => name !== key && isMeasure(value)));
 }
 
-/** Returns whether all that a row has are metrics, by their names; a table of results has settings too. */
+/** Returns whether all that a row has are metrics and times, by their names; a table of results has settings too. */
 function isAllMeasured(row: Row, index: string): boolean {
   const others = [...row].filter(([key]) => key !== index);
-  return others.length > 0 && others.every(([key, value]) => MEASURED.test(key) && isMeasure(value));
+  return others.some(([key]) => MEASURED.test(key)) && others.every(([key, value]) => (MEASURED.test(key) || TIMING.test(key)) && isMeasure(value));
 }
 
 function hasMarks({ rank, recognize: { keys = [], any = [], equals = {} } }: Dialect, row: Row): boolean {

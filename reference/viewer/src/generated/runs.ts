@@ -7,7 +7,7 @@ export const TITLES = {"run": "Run", "path": "Path", "run_id": "Run id", "name":
 export const ALIASES: { readonly [name: string]: string } = {"id": "path", "tag": "tags", "steps": "last_step", "eta": "remaining", "took": "seconds", "duration": "seconds", "started": "started_at", "size": "bytes"};
 
 /** Names of the training loss in streams that do not define it, the best first. */
-export const LOSS_NAMES: readonly string[] = ["loss", "Loss", "train_loss", "Train Loss", "train loss", "Training Loss", "training loss", "training_loss", "lm loss", "train/loss", "Loss/train", "train_loss_step", "train_loss_epoch", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss"];
+export const LOSS_NAMES: readonly string[] = ["loss", "Loss", "train_loss", "Train Loss", "train loss", "Training Loss", "training loss", "training_loss", "lm loss", "train/loss", "Loss/train", "train_loss_step", "train_loss_epoch", "learning/loss", "train/CrossEntropyLoss", "total_loss", "mean_loss", "metrics/loss", "Train loss", "Training loss", "Total Loss", "Total loss", "total loss", "Average Loss", "Average loss", "average loss", "average_loss", "Avg Loss", "Avg loss", "avg loss", "avg_loss", "Mean Loss", "Mean loss", "mean loss"];
 
 /** Words in the names of metrics of which smaller values are better. */
 export const SMALLER_IS_BETTER: readonly string[] = ["loss", "error", "ppl", "perplexity"];
