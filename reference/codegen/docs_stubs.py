@@ -52,14 +52,14 @@ _TAGS = {
 """Search terms of pages that are written elsewhere; pages of docs/ name their own."""
 _DESCRIPTIONS = {
     "changelog.md": "What is new in each version, and what you must change.",
-    "conformance/README.md": "The test cases of the format: streams of exact bytes with the expected results, for your own program.",
+    "conformance/README.md": "The test cases of the format: exact bytes and expected results, for your own program.",
     "conformance/PROTOCOL.md": "How a small program connects your implementation to the test cases.",
     "spec/README.md": "The format in full: chapters, kinds of lines, and rules.",
     "spec/annotations.md": "The file that holds the name, tags, notes and star that a run gets after it has ended.",
     "spec/bundle.md": "The folder of a run: the files in it, their names, run ids, pictures and the seal.",
     "spec/checking.md": "What a checker reports, in which order, and how it ends.",
     "spec/conformance.md": "Which statements an implementation has to keep, by its role.",
-    "spec/encoding.md": "The bytes of a log: lines and their greatest length, JSON, numbers, NaN, strings, dates and times.",
+    "spec/encoding.md": "The bytes of a log: lines and their greatest length, JSON, numbers, NaN, strings and dates.",
     "spec/following.md": "How a program reads a log while it is written.",
     "spec/model.md": "The terms of the specification, and how a program finds out which format a log has.",
     "spec/ranks.md": "The logs of the processes of one training, and runs that start from the checkpoint of another.",
@@ -67,7 +67,7 @@ _DESCRIPTIONS = {
     "spec/stream.md": "The rules that relate the lines of a log: order, phases, resumption, metrics.",
     "spec/versioning.md": "Whether the format can change, and what old and new programs do with each other's logs.",
     "spec/views.md": "How the final loss, the curve, the duration and other facts of a run are computed.",
-    "spec/writing.md": "How a writer appends lines so that none is lost: moment of writing, durability, one writer at a time, repair.",
+    "spec/writing.md": "How a writer appends lines so that none is lost: when it writes, one writer at a time, repair.",
 }
 """What the pages that are written elsewhere are for; rules and kinds say it in `schemas/`."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")

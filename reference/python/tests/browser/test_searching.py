@@ -39,8 +39,13 @@ def first_result(page: Page, query: str, wanted: list[str]) -> str:
         page.keyboard.press("End")
         expect(page.locator(".md-search-result__meta")).to_have_text(re.compile(shown))
     with suppress(Error):
-        page.wait_for_function(f"pages => pages.includes({ADDRESSES}[0])", arg=[f"/toyspec/{one.strip('/')}/".replace("//", "/") for one in wanted], timeout=1500)
-    return str((page.evaluate(ADDRESSES) or ["nothing"])[0]).removeprefix("/toyspec/") or "/"
+        page.wait_for_function(
+            f"pages => pages.includes({ADDRESSES}[0])",
+            arg=[f"/toyspec/{one.strip('/')}/".replace("//", "/") for one in wanted],
+            timeout=1500,
+        )
+    shown = page.evaluate(ADDRESSES) or ["nothing"]
+    return str(shown[0]).removeprefix("/toyspec/") or "/"
 
 
 def test_search_finds(page: Page) -> None:
