@@ -44,8 +44,8 @@ def first_result(page: Page, query: str, wanted: list[str]) -> str:
             arg=[f"/toyspec/{one.strip('/')}/".replace("//", "/") for one in wanted],
             timeout=1500,
         )
-    shown = page.evaluate(ADDRESSES) or ["nothing"]
-    return str(shown[0]).removeprefix("/toyspec/") or "/"
+    results = page.evaluate(ADDRESSES) or ["nothing"]
+    return str(results[0]).removeprefix("/toyspec/") or "/"
 
 
 def test_search_finds(page: Page) -> None:
