@@ -17,7 +17,9 @@
     }
   };
 
+  // The theme begins at the event that a page sends once, which was before its script came.
   const finish = () => {
+    document.dispatchEvent(new Event("DOMContentLoaded"));
     removeEventListener("click", keep, true);
     removeEventListener("keydown", keep, true);
     missed.forEach((again) => again());
@@ -31,6 +33,10 @@
     script.addEventListener("error", finish);
     document.body.append(script);
   };
+
+  // The theme shows the button for the next scheme; it is there to be clicked before.
+  const schemes = document.querySelectorAll('[data-md-component="palette"] label');
+  schemes[__md_get("__palette")?.index ?? 0]?.removeAttribute("hidden");
 
   SIGNS.forEach((sign) => addEventListener(sign, load, { capture: true, passive: true }));
   addEventListener("click", keep, true);
