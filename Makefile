@@ -143,7 +143,7 @@ page: ## build the checker that runs in the site's page, and the viewer as one f
 		touch -t 200001010000 $(CHECKER_PAGE); }
 
 $(CHECKER_PAGE): $(wildcard $(addprefix reference/typescript/,package.json tsconfig.json src/*.ts page/*) $(addprefix reference/viewer/src/,* */*))
-	@cd reference/typescript && { [ -d node_modules/esbuild ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
+	@cd reference/typescript && { [ -d node_modules/minisearch ] || npm install --silent --no-audit --no-fund; } && npm run --silent page
 	@touch $@
 
 .PHONY: screenshots

@@ -89,6 +89,6 @@
     var blocks = document.querySelectorAll(".language-json.highlight, .language-jsonl.highlight, .language-text.highlight");
     for (var i = 0; i < blocks.length; i++) addLink(blocks[i]);
   }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start, { once: true });
   else start();
 })();

@@ -9,13 +9,13 @@
     return lines.map((line) => line.slice(PROMPT.length)).join("\n");
   }
 
-  addEventListener("load", () => {
-    for (const button of document.querySelectorAll(".language-console button[data-clipboard-target]")) {
-      const code = document.querySelector(button.dataset.clipboardTarget);
-      const commands = code && commandsOf(code.textContent);
-      if (commands) {
-        button.setAttribute("data-clipboard-text", commands);
-      }
+  // Before the theme, which copies the text that its button names. It puts the buttons there when they are seen.
+  const name = ({ target }) => {
+    const button = target.closest(".language-console button[data-clipboard-target]");
+    const commands = button && commandsOf(document.querySelector(button.dataset.clipboardTarget)?.textContent ?? "");
+    if (commands) {
+      button.setAttribute("data-clipboard-text", commands);
     }
-  });
+  };
+  addEventListener("click", name, true);
 })();

@@ -75,6 +75,8 @@
     nameLandmarks();
     reachBoxes();
     addEventListener("resize", reachBoxes);
+    // The theme adds the copy buttons later, where its scripts come with the first use of a page.
+    new MutationObserver(nameLandmarks).observe(document.querySelector("article"), { childList: true, subtree: true });
   };
   if (document.readyState === "complete") {
     start();

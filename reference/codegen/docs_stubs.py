@@ -6,6 +6,7 @@ them; the navigation in mkdocs.yml is committed.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,26 @@ _TAGS = {
     "spec/writing.md": ("lock", "two writers", "file locking", "concurrent writers"),
 }
 """Search terms of pages that are written elsewhere; pages of docs/ name their own."""
+_DESCRIPTIONS = {
+    "changelog.md": "What is new in each version, and what you must change.",
+    "conformance/README.md": "The test cases of the format: exact bytes and expected results, for your own program.",
+    "conformance/PROTOCOL.md": "How a small program connects your implementation to the test cases.",
+    "spec/README.md": "The format in full: chapters, kinds of lines, and rules.",
+    "spec/annotations.md": "The file that holds the name, tags, notes and star that a run gets after it has ended.",
+    "spec/bundle.md": "The folder of a run: the files in it, their names, run ids, pictures and the seal.",
+    "spec/checking.md": "What a checker reports, in which order, and how it ends.",
+    "spec/conformance.md": "Which statements an implementation has to keep, by its role.",
+    "spec/encoding.md": "The bytes of a log: lines and their greatest length, JSON, numbers, NaN, strings and dates.",
+    "spec/following.md": "How a program reads a log while it is written.",
+    "spec/model.md": "The terms of the specification, and how a program finds out which format a log has.",
+    "spec/ranks.md": "The logs of the processes of one training, and runs that start from the checkpoint of another.",
+    "spec/reading.md": "What a reader returns from any file, complete, torn or damaged.",
+    "spec/stream.md": "The rules that relate the lines of a log: order, phases, resumption, metrics.",
+    "spec/versioning.md": "Whether the format can change, and what old and new programs do with each other's logs.",
+    "spec/views.md": "How the final loss, the curve, the duration and other facts of a run are computed.",
+    "spec/writing.md": "How a writer appends lines so that none is lost: when it writes, one writer at a time, repair.",
+}
+"""What the pages that are written elsewhere are for; rules and kinds say it in `schemas/`."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -124,7 +145,22 @@ def _stub(root: Path, page: str, source: str) -> str:
     name = page.rpartition("/")[2].removesuffix(".md")
     by_name = (name,) if page.startswith(("spec/rules/", "spec/toy/", "implementations/")) else ()
     tags = ", ".join(_TAGS.get(page, by_name))
-    return (f"---\ntags: [{tags}]\n---\n" if tags else "") + included + pictures + (f"\n{links}" if links else "")
+    head = [f"tags: [{tags}]"] if tags else []
+    if description := _description(page):
+        head.append(f"description: {json.dumps(description, ensure_ascii=False)}")
+    front = "".join(f"{line}\n" for line in ("---", *head, "---")) if head else ""
+    return front + included + pictures + (f"\n{links}" if links else "")
+
+
+def _description(page: str) -> str:
+    """Return what the page of a rule, a kind or a chapter is for, in one line; empty for others."""
+    folder, _, name = page.removesuffix(".md").rpartition("/")
+    if folder == "spec/rules":
+        return next((f"{rule['summary']}: {rule['help']}" for rule in sources.rules() if rule["id"] == name), "")
+    profile = folder.removeprefix("spec/")
+    if profile in sources.PROFILES:
+        return str(sources.kinds(profile)[name].get("description", "")) if name in sources.kinds(profile) else ""
+    return _DESCRIPTIONS.get(page, "")
 
 
 def _navigation(spec: Path) -> list[str]:

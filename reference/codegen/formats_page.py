@@ -17,6 +17,7 @@ PAGE = "docs/reference/formats.md"
 _HEAD = """\
 ---
 tags: [import, export, convert, TensorBoard, W&B, MLflow, CSV, Parquet]
+description: "Which files of other tools toyspec reads and converts, to and from each of them, and what is lost."
 ---
 # Formats of other tools
 

@@ -52,8 +52,9 @@ description: Every kind of record with its keys, and the JSON Schemas that defin
 
 {_MADE}
 
-The facts about records are JSON Schemas of draft 2020-12. Code, tables and pages are made from them; nothing about a
-key is typed a second time. All of them are [downloads](../downloads.md), and `toyspec schema` prints them.
+Each line of a log is an *event* of some kind: a step, an evaluation, the end of the run. One JSON Schema (draft
+2020-12) describes each kind: its keys, their types and their limits. The code, the tables and the pages about kinds
+are generated from the schemas. All of them are [downloads](../downloads.md), and `toyspec schema` prints them.
 
 ## Kinds
 

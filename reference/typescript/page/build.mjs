@@ -1,4 +1,4 @@
-// Builds the checker of the site, one script and one file that is the whole checker, and the viewer as one file.
+// Builds the checker of the site, one script and one file that is the whole checker, the viewer as one file, and the search.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -40,6 +40,7 @@ const shown = readFileSync(join(viewer, "index.html"), "utf8")
   .replace('<script src="app.js"></script>', () => `<script>${code}</script>`);
 
 mkdirSync(join(out, "page"), { recursive: true });
+writeFileSync(join(out, "search.js"), await bundled("search.ts"));
 writeFileSync(join(out, "page/main.js"), script);
 writeFileSync(join(out, "toyspec-check.html"), whole);
 writeFileSync(join(out, "toyspec-viewer.html"), shown);

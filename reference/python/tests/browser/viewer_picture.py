@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 import toyspec
 from browser.serving import ROOT, browser_program, serving
@@ -37,23 +37,27 @@ STEPS = 2000
 
 
 EXAMPLES = [f"assets/example-runs/lr-{rate}/events.jsonl" for rate in ("0.02", "0.01", "0.005", "0.001")]
-START_SIZES = {"wide": (1216, 680), "narrow": (700, 680)}
+START_SIZES = {"wide": (1216, 664, 1), "narrow": (390, 664, 2)}
+"""Width, height, and how many pixels a phone has for one of the page; the height ends below a row of charts."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def take_start(browser: Browser) -> list[str]:
     """Write the pictures of the start page; return their names."""
     names = []
-    for (kind, (width, height)), scheme in product(START_SIZES.items(), SCHEMES):
+    for (kind, (width, height, dense)), scheme in product(START_SIZES.items(), SCHEMES):
         with serving(ROOT / "docs", folder="/") as address:
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            size: ViewportSize = {"width": width, "height": height}
+            page = browser.new_page(viewport=size, color_scheme=scheme)
             linked = "&".join(f"url=../../{example}" for example in EXAMPLES)
             page.goto(f"{address}assets/checker/toyspec-viewer.html#{linked}")
             page.locator(".chart-overlay").first.wait_for()
             page.wait_for_timeout(2000)
             # The host of the files is one of this moment.
             page.evaluate("document.querySelector('.root').textContent = 'example runs'")
-            shot = page.context.new_cdp_session(page).send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+            clip = {"x": 0, "y": 0, **size, "scale": dense}
+            options = {"format": "webp", "quality": 80 // dense, "clip": clip}
+            shot = page.context.new_cdp_session(page).send("Page.captureScreenshot", options)
             names.append(f"viewer-start-{kind}-{scheme}.webp")
             (ASSETS / names[-1]).write_bytes(base64.b64decode(shot["data"]))
             page.close()

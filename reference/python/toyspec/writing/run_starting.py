@@ -82,42 +82,48 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     process: TrainingProcess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RunWriter:
-    """Return the writer of a run in a directory under *root*, its run_start written.
+    """Return the writer of a run that has just started: its directory under *root* has a log with its run_start.
 
-    Without *run_id* the run gets a directory that no other has, named by *template*; with it, *exist* says what
-    becomes of a stream that is there. *arch* is the architecture of the *model*, which may also be that text alone.
-    *config* is a mapping, a dataclass or a namespace, in which secrets are replaced by ``***``, but for the settings
-    named in *unredacted*; *name*, *group*, *tags* and *notes* are for people. *subsample* N writes every N-th step, and
-    the last; ``step`` is called for all of them, or for those. *mirrors* send the run on to other trackers, for example
-    ``[toyspec.Mirror(to="wandb")]``. *sync* is a place that gets the runs below *root* while they are written, for
-    example ``"s3://bucket/runs"``, or a ``toyspec.Sync``. See RunWriter for the other options.
+    **Where it is.** Without *run_id* the run gets a new directory, named by *template* from *arch*, the day and a
+    number. With *run_id* the directory has that name, and *exist* says what happens to a log that is already in it:
+    ``"replace"`` renames it, ``"resume"`` continues it, ``"fail"`` raises FileExistsError.
 
-    The run ends with the program at the latest: completed, errored with the text of the exception, or interrupted with
-    the signal that came. A record after ``run_end`` or ``close`` opens it again.
+    **What it is.** *config* has the settings: a mapping, a dataclass or a namespace. Secrets in it are written as
+    ``***``, except the settings that *unredacted* names. *arch* is the architecture of the *model*; a text as *model*
+    is the same. *name*, *group*, *tags* and *notes* are for people. *git* is the commit of the clone that contains the
+    working directory; None records no commit. The arguments of the program, the versions of its packages and the
+    machine are recorded too.
 
-    With ``exist="resume"`` a stream that is there goes on, also one that has ended: it gets a run_resume instead of a
-    run_start, with the settings that have changed, and *from_step*, the step of the checkpoint, when that is given.
-    Otherwise the first step tells it, of ``step`` or of ``log``: the run goes on from the one before. What is written
-    before that goes on from ``last_step``, which the first step corrects.
+    **What is recorded besides.** *diff* keeps the uncommitted changes, and *console* what the program prints. *system*
+    samples the machine every ten seconds, or every so many seconds as the number says. *subsample* N writes every N-th
+    step and the last one; ``step`` may still be called for all of them.
 
-    A run that this process writes already is ended first, as interrupted. Another process that writes it is waited for
-    *wait_seconds*; then StreamRefusedError is raised.
+    **How it ends.** The run ends with the program at the latest: as completed, as errored with the text of the
+    exception, or as interrupted with the signal. A record after ``run_end`` or ``close`` opens it again.
 
-    Of several processes that train together, the first writes, and the others get a writer that writes nothing; with
-    *ranks* ``"all"`` each writes a stream of its own in the same directory. *process* says which one this is, where
-    neither a launcher nor a library does.
+    **How it resumes.** With ``exist="resume"`` an existing log continues, also one that has ended. It gets a run_resume
+    with the settings that changed, instead of a run_start. *from_step* is the step of the checkpoint. Without it, the
+    first step that is logged decides: the run continues from the step before. Values that are logged before that step
+    belong to ``last_step``.
 
-    argv, the versions of packages, host and commit are recorded; *diff* keeps the uncommitted changes as well,
-    *console* what the program prints, and *system* samples the machine every ten seconds, or as many as it says. By
-    default, *git* is the commit of the clone that the working directory is in; None records none.
+    **Who writes.** A log has one writer. If this process already writes the run, that writer is ended first, as
+    interrupted. If another process writes it, this call waits *wait_seconds*, and then raises StreamRefusedError.
+    Of several processes that train together, the first writes, and the others get a writer that writes nothing. With
+    *ranks* ``"all"`` each of them writes a log of its own in the same directory. *process* says which one this is,
+    where neither a launcher nor a library does.
 
-    *health* compares the run with health rules while it is written: ``"default"``, ``"rl"`` or ``"strict"``, a list of
-    rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one ``alert`` event, one line on
-    standard error, and goes to *alerts*: tables as ``[[alerts]]`` has them, by default those of ``toyspec.toml``. A
-    rule never stops or slows the training; the loop may ask ``run.should_stop``. A wrong rule raises ValueError.
+    **Where it goes.** *mirrors* send the run to other trackers too, for example ``[toyspec.Mirror(to="wandb")]``.
+    *sync* is a place that gets the runs below *root* while they are written, for example ``"s3://bucket/runs"``, or
+    a ``toyspec.Sync``.
 
-    The environment variables ``TOYSPEC_EXIST`` and ``TOYSPEC_RUN_ID``, which ``toyspec guard`` sets when it starts a
-    program again, count before *exist*, and where *run_id* is not given.
+    **What watches it.** *health* compares the run with health rules while it is written: ``"default"``, ``"rl"`` or
+    ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
+    ``alert`` event and one line on standard error, and goes to *alerts*: tables as ``[[alerts]]`` has them, by default
+    those of ``toyspec.toml``. A rule never stops or slows the training; the loop may ask ``run.should_stop``. A wrong
+    rule raises ValueError.
+
+    ``toyspec guard`` sets two environment variables when it starts a program again: ``TOYSPEC_EXIST`` overrides
+    *exist*, and ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
     """
     exist, run_id = _from_environment(exist, run_id)
     at = this_process() if process is None else process

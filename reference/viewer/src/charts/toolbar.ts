@@ -48,7 +48,7 @@ export class Toolbar {
     const options = html(
       "div",
       { class: "toolbar-options" },
-      html("label", { title: "A moving average: how much each point keeps of those before it. 0.9 removes noise, 0.99 shows only slow changes. Short and long runs are smoothed alike. Spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
+      html("label", { title: "Draws a moving average over each curve. Further right is smoother: 0.9 removes noise, 0.99 leaves slow changes only. The raw curve stays visible, and spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
       !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
       !isOfOneRun && html("label", { title: "Gives runs the colour of a result or a setting: numbers by a scale, other values by group" }, html("span", { class: "label" }, "Colour by"), this.colour),
       !isOfOneRun && html("label", { class: "toolbar-rare", title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
