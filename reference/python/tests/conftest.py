@@ -41,7 +41,6 @@ SLOW_FILES = (
     "test_quick_starts.py",  # the first program of each language's README
     "test_places_servers.py",  # stores of other projects, 100 MB
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
-    "test_tracker_example.py",
     "test_trainer_display.py",
 )
 """Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""

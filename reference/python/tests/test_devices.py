@@ -114,7 +114,7 @@ def test_one_launcher_tells_rank_and_size(
     ],
 )
 def test_launcher_names_the_run(variables: dict[str, str], expected: str | None, alone: pytest.MonkeyPatch) -> None:
-    """All processes of one launcher have one id; that of torchrun is no id where nobody has given one."""
+    """All processes of one launcher have one id; the id `none` of torchrun does not count."""
     for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
         alone.delenv(name, raising=False)
     for name, value in variables.items():

@@ -1,4 +1,4 @@
-"""What each health rule says of an incident, word by word: the value, the bound, and where it happened."""
+"""The text of each incident of a health rule: the value, the bound, and where it happened."""
 
 from __future__ import annotations
 

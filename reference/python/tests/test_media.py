@@ -195,7 +195,7 @@ def test_film(tmp_path: Path) -> None:
 def test_type_of_a_file_is_known_by_its_beginning_or_its_name(
     tmp_path: Path, head: bytes, name: str, media_type: str
 ) -> None:
-    """The first bytes decide; where they say nothing, the ending does. A given type is taken as it is."""
+    """The first bytes decide; where they say nothing, the ending does. A given type is taken unchanged."""
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(head)
@@ -207,7 +207,7 @@ def test_type_of_a_file_is_known_by_its_beginning_or_its_name(
 
 @pytest.mark.parametrize("film", [b"GIF89a", b"\0\0\0\x20ftypisom", b"\x1aE\xdf\xa3"])
 def test_film_may_be_a_file(tmp_path: Path, film: bytes) -> None:
-    """A film or an animation is kept as it is."""
+    """A film or an animation is kept unchanged."""
     (record,) = media(logged(tmp_path, {"a": toyspec.Video(film, caption="it moves")}))
     assert (film, "it moves") == (content(tmp_path, record), record["caption"])
 
@@ -245,7 +245,7 @@ def test_half_precision_of_16_bits_is_a_picture(tmp_path: Path) -> None:
 
 
 def test_sound_may_have_its_channels_first(tmp_path: Path) -> None:
-    """Of two sizes the smaller one is that of the channels; integers are kept as they are."""
+    """Of two sizes the smaller one is that of the channels; integers are kept unchanged."""
     samples = np.arange(40, dtype=np.int64).reshape(2, 20) - 20
     (record,) = media(logged(tmp_path, {"a": toyspec.Audio(samples, 4)}))
     assert 5.0 == record["seconds"]

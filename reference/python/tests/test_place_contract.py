@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -100,14 +99,14 @@ def test_file_that_is_not_there(opened: tuple[Any, str]) -> None:
 
 @pytest.mark.parametrize("kind", ["of_memory", "of_store"])
 def test_blocks_are_the_whole_file(kind: str, request: pytest.FixtureRequest) -> None:
-    """What is read block by block is what the file has; a missing one says so."""
+    """What is read block by block is what the file has; a missing one raises FileNotFoundError."""
     place, root = request.getfixturevalue(kind)
     assert b"0123456789" == b"".join(place.blocks(f"{root}/runs/a/events.jsonl"))
     with pytest.raises(FileNotFoundError):
         list(place.blocks(f"{root}/nowhere"))
 
 
-def test_directory_of_a_file_system_is_no_object(of_memory: tuple[Any, str]) -> None:
+def test_directory_of_a_file_system_is_not_an_object(of_memory: tuple[Any, str]) -> None:
     """It is as if nothing was there."""
     place, root = of_memory
     with pytest.raises(FileNotFoundError):

@@ -90,7 +90,7 @@ def test_training_stays_in_fp32(architecture: Architecture) -> None:
 
 
 def _as_wide(x: Any, width: int) -> Any:
-    """Return *x* for a layer of *width* inputs: one that takes a whole text gets its characters side by side."""
+    """Return *x* for a layer of *width* inputs: one that takes a whole text gets all its characters in one row."""
     return x if x.shape[-1] == width else x.reshape(len(x), width)
 
 

@@ -136,9 +136,7 @@ class TrainingLogger:
 
     def _finish(self, error: BaseException | None) -> None:
         sinks, self._sinks, self._period = self._sinks, (), 0
-        if self._finish_at_exit is not None:
-            atexit.unregister(self._finish_at_exit)
-            self._finish_at_exit = None
+        atexit.unregister(self._finish_at_exit)
         for sink in sinks:
             sink.finish(ending_of(error))
 
