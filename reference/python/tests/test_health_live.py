@@ -46,8 +46,7 @@ def test_each_incident_is_reported_once_as_the_log_grows(path: Path) -> None:
     path.write_bytes(START + step(1, "null"))
     run = watched(path, NAN)
     assert ("a", False, False) == (run.name, run.has_ended, run.has_grown)
-    assert [("nan", "begun", 1, 2)] == said(run)
-    assert not run.has_grown
+    assert ([("nan", "begun", 1, 2)], False) == (said(run), run.has_grown)
     with path.open("ab") as file:
         for number in range(2, 8):
             file.write(step(number))
@@ -76,11 +75,11 @@ def test_run_that_takes_the_place_is_read_from_its_start(path: Path) -> None:
     path.write_bytes(START + step(1) + END)
     run = watched(path, NAN)
     said(run)
-    assert run.has_ended
+    ended = [run.has_ended]
     (path.parent / "new").write_bytes(START + step(1) + step(2, "null"))
     (path.parent / "new").rename(path)
     assert [("nan", "begun", 2, 3)] == said(run)
-    assert not run.has_ended
+    assert [True, False] == [*ended, run.has_ended]
     run.close()
 
 

@@ -49,7 +49,7 @@ class TrainingLogger:
         self._sinks = () if process and self.config.master_only else _open_sinks(self.config, process)
         self._period = math.gcd(*(sink.every for sink in self._sinks))
         self._log_every = self.config.log_every
-        self._finish_at_exit = _finish_at_exit(self) if self._sinks else None
+        self._finish_at_exit = _finish_at_exit(self)
 
     def log_step(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the *metrics* of one step, for example ``loss=1.5, lr=3e-4``.
