@@ -43,19 +43,9 @@ SLOW_FILES = (
     "faults/test_write_errors.py",
     "test_demo.py",
     "test_quick_starts.py",  # the first program of each language's README
-    "test_mirroring.py",
     "test_places_servers.py",  # stores of other projects, 100 MB
-    "test_sync_processes.py",
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
-    "test_tracker_example.py",
-    "test_tracker_losses.py",
-    "test_tracker_wandb.py",
-    "test_trainer_checkpoints.py",
     "test_trainer_display.py",
-    "test_trainer_golden.py",
-    "test_trainer_models.py",
-    "test_trainer_resume.py",
-    "test_trainer_training.py",
 )
 """Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""
 
@@ -89,6 +79,7 @@ SLOW_TESTS = (
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-tensorboard]",
     "test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
+    "test_mirroring.py::test_mirror_killed_at_any_moment_sends_every_row_once",
     "test_number_columns.py::test_summary_of_a_long_stream_is_alike",
     "test_one_of_each.py::test_each_alone_is_named_the_same",
     "test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
@@ -96,10 +87,22 @@ SLOW_TESTS = (
     "test_own_profiles.py::test_settings_name_profiles",
     "test_places_failing.py::test_credentials_are_never_shown",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
+    "test_sync_processes.py::test_killed_at_any_moment",
+    "test_sync_processes.py::test_place_that_is_away_costs_the_training_nothing",
     "test_sync_trouble.py::test_two_at_once_never_undo_each_other",
     "test_stories.py::test_a_ci_engineer_trusts_exit_codes_and_json",
     "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
     "test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
+    "test_tracker_losses.py::test_gradient_is_finite_where_tokens_are_ruled_out",
+    "test_tracker_losses.py::test_gradient_is_softmax_minus_target",
+    "test_tracker_losses.py::test_linear_cross_entropy_has_the_gradient_of_the_plain_loss[with_jax]",
+    "test_trainer_checkpoints.py::test_every_truncation_is_refused",
+    "test_trainer_models.py::test_loss_falls_on_the_shipped_text",
+    "test_trainer_resume.py::test_resumed_run_equals_one_that_was_not_interrupted",
+    "test_trainer_resume.py::test_run_that_is_killed_again_before_it_has_caught_up",
+    "test_trainer_resume.py::test_signal",
+    "test_trainer_training.py::test_comparison_with_a_baseline",
+    "test_trainer_training.py::test_loss_falls_and_depends_on_the_seed_alone",
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 

@@ -9,7 +9,7 @@ import pytest
 import torch_like
 from toyspec.generated.toy_v1 import Backend
 from toyspec.writing.devices import device_memory, this_backend
-from toyspec.writing.processes import process_index, this_process
+from toyspec.writing.processes import process_index, shared_run_id, this_process
 
 LIBRARIES = ("jax", "torch", "torch.distributed", "torch_xla.runtime", "torch_xla.core.xla_model")
 
@@ -101,6 +101,42 @@ def test_one_launcher_tells_rank_and_size(
     for name, value in variables.items():
         alone.setenv(name, value)
     assert expected == this_process()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TORCHELASTIC_RUN_ID": "job-7", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}, "job-7"),
+        ({"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}, "slurm-1-0"),
+        ({"SLURM_JOB_ID": "1"}, None),
+        ({"SLURM_STEP_ID": "0"}, None),
+        ({}, None),
+    ],
+)
+def test_launcher_names_the_run(variables: dict[str, str], expected: str | None, alone: pytest.MonkeyPatch) -> None:
+    """All processes of one launcher have one id; the id `none` of torchrun does not count."""
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
+        alone.delenv(name, raising=False)
+    for name, value in variables.items():
+        alone.setenv(name, value)
+    assert expected == shared_run_id()
+
+
+def test_first_process_names_the_run_for_all(alone: pytest.MonkeyPatch) -> None:
+    """Without a launcher that does, torch.distributed hands each process what the first one says."""
+    asked = []
+
+    def broadcast(shared: list[Any], src: int) -> None:
+        asked.append((shared[0][:4], src))
+        shared[0] = "run-of-the-first"
+
+    module = distributed(3)
+    module.broadcast_object_list = broadcast
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
+        alone.delenv(name, raising=False)
+    alone.setitem(sys.modules, "torch.distributed", module)
+    assert "run-of-the-first" == shared_run_id()
+    assert [("run-", 0)] == asked
 
 
 def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:

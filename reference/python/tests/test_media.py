@@ -16,6 +16,7 @@ import toyspec
 from toyspec.format.run_files import media_file
 from toyspec.integrations import wandb
 from toyspec.integrations.summary_writer import SummaryWriter
+from toyspec.writing import media as media_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,6 +162,130 @@ def test_film(tmp_path: Path) -> None:
     assert ("image/gif", 1.5, 3, (6, 4)) == (record["media_type"], record["seconds"], found.n_frames, found.size)
 
 
+@pytest.mark.parametrize(
+    ("head", "name", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "a.txt", "image/png"),
+        (b"\xff\xd8\xff\xe0", "a", "image/jpeg"),
+        (b"GIF89a", "a", "image/gif"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "a", "audio/wav"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "a", "image/webp"),
+        (b"RIFF\0\0\0\0AVI ", "a", "application/octet-stream"),
+        (b"OggS", "a", "audio/ogg"),
+        (b"fLaC", "a", "audio/flac"),
+        (b"ID3", "a", "audio/mpeg"),
+        (b"\xff\xfb", "a", "audio/mpeg"),
+        (b"\x1aE\xdf\xa3", "a", "video/webm"),
+        (b"\0\0\0\x20ftypisom", "a", "video/mp4"),
+        (b"text", "a.b/c.CSV", "text/csv"),
+        (b"text", "a.txt", "text/plain"),
+        (b"{}", "a.json", "application/json"),
+        (b"<html>", "a.html", "text/html"),
+        (b"<svg>", "a.svg", "image/svg+xml"),
+        (b"%PDF", "a.pdf", "application/pdf"),
+        (b"", "a.jpg", "image/jpeg"),
+        (b"", "a.jpeg", "image/jpeg"),
+        (b"", "a.mp3", "audio/mpeg"),
+        (b"", "a.mp4", "video/mp4"),
+        (b"", "a.webm", "video/webm"),
+        (b"", "a.wav", "audio/wav"),
+        (b"", "a.unknown", "application/octet-stream"),
+    ],
+)
+def test_type_of_a_file_is_known_by_its_beginning_or_its_name(
+    tmp_path: Path, head: bytes, name: str, media_type: str
+) -> None:
+    """The first bytes decide; where they say nothing, the ending does. A given type is taken unchanged."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(head)
+    values = {"found": toyspec.File(path), "given": toyspec.File(path, "x/own"), "of bytes": toyspec.File(head)}
+    found, given, of_bytes = media(logged(tmp_path / "runs", values))
+    assert (media_type, "x/own") == (found["media_type"], given["media_type"])
+    assert of_bytes["media_type"] in (media_type, "application/octet-stream")
+
+
+@pytest.mark.parametrize("film", [b"GIF89a", b"\0\0\0\x20ftypisom", b"\x1aE\xdf\xa3"])
+def test_film_may_be_a_file(tmp_path: Path, film: bytes) -> None:
+    """A film or an animation is kept unchanged."""
+    (record,) = media(logged(tmp_path, {"a": toyspec.Video(film, caption="it moves")}))
+    assert (film, "it moves") == (content(tmp_path, record), record["caption"])
+
+
+@pytest.mark.parametrize("way", ["to_csv", "write_csv"])
+def test_data_frame_writes_itself(tmp_path: Path, way: str) -> None:
+    """A frame of pandas is asked for its rows without their numbers, one of Polars for its text."""
+
+    class Frame:
+        def __getattr__(self, name: str) -> Any:
+            if name != way:
+                raise AttributeError(name)
+            return (lambda: "a\n1\n") if name == "write_csv" else self.fill
+
+        @staticmethod
+        def fill(buffer: io.StringIO, *, index: bool) -> None:
+            buffer.write("index,a\n0,1\n" if index else "a\n1\n")
+
+    (record,) = media(logged(tmp_path, {"a": toyspec.Table(Frame())}))
+    assert (b"a\n1\n", "text/csv") == (content(tmp_path, record), record["media_type"])
+
+
+def test_half_precision_of_16_bits_is_a_picture(tmp_path: Path) -> None:
+    """What NumPy does not have, as PyTorch's bfloat16, is made to floats first."""
+
+    class Tensor:
+        dtype = "torch.bfloat16"
+
+        @staticmethod
+        def float() -> Any:
+            return PIXELS / 255.0
+
+    (record,) = media(logged(tmp_path, {"a": toyspec.Image(Tensor())}))
+    assert PIXELS.tolist() == np.asarray(Pictures.open(io.BytesIO(content(tmp_path, record)))).tolist()
+
+
+def test_sound_may_have_its_channels_first(tmp_path: Path) -> None:
+    """Of two sizes the smaller one is that of the channels; integers are kept unchanged."""
+    samples = np.arange(40, dtype=np.int64).reshape(2, 20) - 20
+    (record,) = media(logged(tmp_path, {"a": toyspec.Audio(samples, 4)}))
+    assert 5.0 == record["seconds"]
+    with wave.open(io.BytesIO(content(tmp_path, record))) as file:
+        assert (2, 4, 20) == (file.getnchannels(), file.getframerate(), file.getnframes())
+        assert samples.T.ravel().tolist() == np.frombuffer(file.readframes(20), "<i2").tolist()
+
+
+def test_file_that_changes_while_it_is_copied_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest would not be that of what is kept: nothing of it stays, and the log says why."""
+    path = tmp_path / "a.txt"
+    path.write_text("first")
+    blocks = media_module._blocks
+
+    def changing(name: str) -> Any:
+        yield from blocks(name)
+        path.write_text("second")
+
+    monkeypatch.setattr(media_module, "_blocks", changing)
+    records = logged(tmp_path, {"a": toyspec.File(path)})
+    (note,) = [record for record in records if record["kind"] == "note"]
+    assert "its file changed while it was copied; log it when it is complete" in note["text"]
+    assert [] == list((tmp_path / "r" / "media").iterdir())
+
+
+def test_file_that_was_cut_short_is_written_again(tmp_path: Path) -> None:
+    """A file of the right name and another size is what a crash has left; one of a link is replaced, not followed."""
+    values = {"a": toyspec.File(b"whole", "text/plain")}
+    (record,) = media(logged(tmp_path, values))
+    path = tmp_path / "r" / str(media_file(record["sha256"], "text/plain"))
+    path.write_bytes(b"who")
+    logged(tmp_path, values)
+    assert b"whole" == path.read_bytes()
+    path.unlink()
+    (tmp_path / "other").write_bytes(b"other")
+    path.symlink_to(tmp_path / "other")
+    logged(tmp_path, values)
+    assert (b"whole", b"other", False) == (path.read_bytes(), (tmp_path / "other").read_bytes(), path.is_symlink())
+
+
 def test_tables(tmp_path: Path) -> None:
     """Rows, mappings and data frames are CSV that another program reads back."""
     values = {
@@ -209,6 +334,13 @@ WRONG: dict[str, Callable[[], Any]] = {
     "bins is 0": lambda: toyspec.Histogram([1.0], 0),
     "3 edges have 2 bins": lambda: toyspec.Histogram(edges=[0, 1, 2], counts=[1]),
     "a row has 1 cells": lambda: toyspec.Table([[1]], ["a", "b"]),
+    "has shape (2, 2, 2)": lambda: toyspec.Audio(np.zeros((2, 2, 2)), 8),
+    "values must be from -32768 to 32767, got 40000 to 40000; scale": lambda: toyspec.Audio(np.full(4, 40000), 8),
+    "this has shape (2, 2)": lambda: toyspec.Video(np.zeros((2, 2))),
+    "it is application/octet-stream, and not of type video": lambda: toyspec.Video(b"text"),
+    "it is image/gif, and not of type audio": lambda: toyspec.Audio(b"GIF89a"),
+    "has at most": lambda: toyspec.Image(np.broadcast_to(np.uint8(0), (1 << 15, 1 << 15))),
+    "give values, or edges and counts": toyspec.Histogram,
     "a path or bytes": lambda: toyspec.File(5),
 }
 

@@ -115,6 +115,31 @@ def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: 
     assert 1780219801.0 == rows[0][0]["_timestamp"]
 
 
+def test_wandb_knows_what_metrics_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition is its best value and what the metric is drawn over; name, group, tags and notes are the run's."""
+    fake = FakeWandb(tmp_path, monkeypatch)
+    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    members: dict[str, Any] = {"group": "g", "tags": ["a", "b"], "notes": "n", "name": "shown"}
+    with toyspec.start_run(tmp_path / "runs", run_id="r", git=None, config={"lr": 0.5}, **members) as run:
+        run.define("acc", goal="max", step_name="tokens")
+        run.define("loss", goal="min")
+        run.define("kl")
+        run.step(1, loss=1.0)
+    mirror_run(run.directory, Mirror(to="wandb", into=str(tmp_path / "made" / "here")), timing=FAST)
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    assert [
+        ["acc", {"step_metric": "tokens", "summary": "max"}],
+        ["loss", {"step_metric": "train/step", "summary": "min"}],
+        ["kl", {"step_metric": "train/step", "summary": None}],
+    ] == fake.calls("define_metric")[2:]
+    (settings,) = fake.calls("init")
+    expected = {"name": "shown", "project": "g", "group": "g", "tags": ["a", "b"], "notes": "n", "config": {"lr": 0.5}}
+    assert expected.items() <= settings.items()
+    assert (tmp_path / "made" / "here").is_dir()
+    assert [0] == fake.calls("finish")
+
+
 class MlflowServer:
     """A server of MLflow in this process; *failing* has how each call of ``log_batch`` fails."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +19,12 @@ import toyspec
 from command_line import toyspec as command
 from mirror_services import FAST, write_steps
 from toyspec.mirrors import prometheus_service
-from toyspec.mirrors.destination import MirroredRun, ServiceRefusedError
+from toyspec.mirrors.destination import MirroredRun, ServiceRefusedError, mirrored
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.services import wait_until_read
 from toyspec.mirrors.settings import Mirror
 from toyspec.mirrors.telemetry import TelemetryNames
+from toyspec.reading.records import Record
 
 otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 client = pytest.importorskip("prometheus_client", reason="the extra prometheus is not installed")
@@ -133,6 +135,58 @@ def test_run_of_reinforcement_learning_speaks_the_proposal(tmp_path: Path) -> No
     assert ("grpo", "CartPole-v1") == tuple(
         collector.resources[0][key] for key in ("rl.algorithm", "rl.environment.name")
     )
+
+
+def test_histograms_have_their_edges(tmp_path: Path, served: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A distribution of a gradient is one; Prometheus, whose histograms count up, says that it is left out."""
+    with toyspec.start_run(tmp_path, run_id="r", group="sweep", git=None) as run:
+        run.grad("w", step=1, min=-1.0, max=3.0, histogram=[1, *[0] * 30, 5])
+        run.step(1, loss=1.0)
+        run.grad("w", step=2, min=-1.0, max=3.0, histogram=[1, *[0] * 30, 5])
+    with LoopbackCollector() as collector:
+        mirror_run(tmp_path / "r", Mirror(to="otel", into=collector.address), timing=FAST)
+    first = collector.metrics["toyspec.gradients/w"].histogram.data_points[0]
+    assert (6, [0, 1, *[0] * 30, 5, 0]) == (first.count, list(first.bucket_counts))
+    assert (-1.0, 3.0, 33) == (first.explicit_bounds[0], first.explicit_bounds[-1], len(first.explicit_bounds))
+    assert (-1.0, 3.0) == (first.min, first.max)
+    assert "sweep" == collector.resources[0]["toyspec.run.group"]
+    mirror_run(tmp_path / "r", Mirror(to="prometheus", into=served), timing=FAST)
+    assert {"r": 1.0} == scraped(served)["toyspec_loss"]
+    assert 1 == capsys.readouterr().err.count("prometheus: histograms of run r are left out")
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ({}, ("folder", "folder", None, {}, "toyspec", 0.0)),
+        ({"run_id": "r", "name": "n", "group": "g", "config": {"a": {"b": 1}}}, ("r", "n", "g", {"a/b": 1}, "g", 0.0)),
+        ({"run_id": "", "name": "", "group": "", "config": []}, ("folder", "folder", None, {}, "toyspec", 0.0)),
+        ({"run_id": 1, "name": 2, "group": 3}, ("folder", "folder", None, {}, "toyspec", 0.0)),
+        ({"started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
+    ],
+)
+def test_run_is_called_what_its_start_says(start: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """What is missing, empty or of another type has a fallback; a project that is given comes first."""
+    line = msgspec.json.encode({"kind": "run_start", "schema": "toy/v1", "t": 0.0, **start})
+    record = Record(line, 1, 0, "toy/v1", "run_start")
+    run = mirrored(record, "0badcafe", "folder", Mirror(to="otel"))
+    assert expected == (run.run_id, run.name, run.group, run.settings, run.project, run.started)
+    assert expected[-1] + 2.5 == run.wall(2.5)
+    assert "mine" == mirrored(record, "0badcafe", "folder", Mirror(to="otel", project="mine")).project
+
+
+def test_setting_without_a_name_describes_nothing() -> None:
+    """What is learned is named by the first setting that has a text; the outermost of one name counts."""
+    assert {"rl.algorithm": "ppo"} == names_of({"algorithm": "", "algo": "ppo", "env": 5}).attributes
+    assert {"rl.algorithm": "ppo"} == names_of({"algorithm": "ppo", "other": {"algorithm": "dqn"}}).attributes
+    assert {} == names_of({"algorithm": ""}).attributes
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1:65536", "host", ":x", "1.2.3.4:"])
+def test_port_that_cannot_be_is_refused(place: str) -> None:
+    """The message has an example."""
+    with pytest.raises(ServiceRefusedError, match=f"{place}: Prometheus needs HOST:PORT"):
+        prometheus_service.destination(Mirror(to="prometheus", into=place))
 
 
 @pytest.fixture

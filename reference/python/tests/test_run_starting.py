@@ -32,7 +32,7 @@ from toyspec.view.details import detail_of
 from toyspec.view.identities import identity_at
 from toyspec.view.scanning import ScanWork, quick_row
 from toyspec.writing import environment
-from toyspec.writing.environment import git_revision, this_host
+from toyspec.writing.environment import git_head, git_revision, this_host, uncommitted_changes
 from toyspec.writing.processes import TrainingProcess
 from toyspec.writing.run_starting import start_run
 
@@ -595,6 +595,46 @@ def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     (start,) = read(start_run(repository / "runs").directory)
     assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
+
+
+@pytest.mark.parametrize("place", ["branch", "detached", "packed", "linked tree"])
+def test_files_of_git_name_the_revision(repository: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Without starting a program, commit and branch are found: loose or packed, of a branch, in a linked tree."""
+    sha, tree, branch = git(repository, "rev-parse", "HEAD"), repository, "main"
+    if place == "detached":
+        git(repository, "checkout", "--quiet", "--detach")
+        branch = ""
+    elif place == "packed":
+        git(repository, "branch", "another/main")
+        git(repository, "pack-refs", "--all")
+    elif place == "linked tree":
+        tree, branch = repository.parent / "linked", "side/work"
+        git(repository, "worktree", "add", "--quiet", "-b", branch, str(tree))
+    monkeypatch.setenv("PATH", "")
+    assert Git(sha=sha, branch=branch) == git_head(str(tree / "src"))
+
+
+def test_files_of_git_without_a_commit_name_nothing(tmp_path: Path) -> None:
+    """Outside a repository, and in one whose branch has no commit, there is no revision, and no error."""
+    assert git_head(str(tmp_path)) is None
+    git(tmp_path, "init", "--quiet")
+    assert git_head(str(tmp_path)) is None
+
+
+def test_changes_are_those_of_tracked_files_from_the_commit(repository: Path) -> None:
+    """Staged changes count too; a long difference is cut, between characters; without one there is nothing."""
+    assert uncommitted_changes(1000, str(repository)) is None
+    (repository / "untracked").write_text("new")
+    (repository / "src" / "train.py").write_text("größer\n")
+    git(repository, "add", "src/train.py")
+    changes = uncommitted_changes(1000, str(repository / "src"))
+    assert changes is not None
+    assert ["+größer"] == changes.splitlines()[-1:]
+    assert "untracked" not in changes
+    # One byte before the end of "ö", and after it.
+    size = len(changes.encode()[: changes.encode().index(b"\xb6")])
+    assert changes[: changes.index("ö")] == uncommitted_changes(size, str(repository))
+    assert changes[: changes.index("ö") + 1] == uncommitted_changes(size + 1, str(repository))
 
 
 def test_none_is_what_was_not_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

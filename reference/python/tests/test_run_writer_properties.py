@@ -19,6 +19,7 @@ from toyspec.checker.checking import check_bytes
 from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.fields import FIELDS
 from toyspec.reading.reader import read
+from toyspec.resources import resource_path
 from toyspec.testing import ManualClock
 from toyspec.writing.event_arguments import TapStatistics, TensorStatistics
 from toyspec.writing.run_writer import RunWriter
@@ -30,9 +31,12 @@ def start(run: RunWriter) -> RunWriter:
     return run
 
 
+FILLED_IN = {"kind", "t", "schema", "run_id", "nonfinite", "left_out", "dropped"}
+"""Members that the writer says itself."""
+
+
 def test_methods_offer_every_member_of_their_kind() -> None:
     """What the schema knows can be said, and nothing else: kinds, members and methods agree."""
-    filled_in = {"kind", "t", "schema", "run_id", "nonfinite", "left_out", "dropped"}
     for kind, fields in FIELDS["toy/v1"].items():
         offered = set(inspect.signature(getattr(RunWriter, kind)).parameters) - {"self"}
         if "statistics" in offered:
@@ -40,10 +44,51 @@ def test_methods_offer_every_member_of_their_kind() -> None:
             offered = (offered - {"statistics"}) | set(get_type_hints(statistics))
         # Values by other names are members of extra; the content of a file is beside the stream.
         offered -= {"copy", "named", "content"}
-        missing = set(fields) - offered - filled_in
+        missing = set(fields) - offered - FILLED_IN
         envelope = {"step", "phase"} if kind in ("run_start", "run_end", "run_resume") else set()
         assert missing <= envelope, kind
         assert offered <= set(fields), kind
+
+
+REPLAYED = sorted(FIELDS["toy/v1"].keys() - {"run_start", "run_resume", "run_end", "step", "region_exit"})
+"""Kinds whose records depend on none before."""
+
+
+def records_of_the_corpus() -> dict[str, list[dict[str, Any]]]:
+    """Return by kind a record for each set of members in the corpus; None is left to others: it is not written."""
+    found: dict[tuple[str, frozenset[str]], dict[str, Any]] = {}
+    for case in sorted(Path(resource_path("conformance", "cases", "toy-v1")).rglob("case.json")):
+        facts = msgspec.json.decode(case.read_bytes())
+        stream = case.with_name("events.jsonl")
+        if facts.get("findings") or facts["state"] != "complete" or not stream.exists():
+            continue
+        for record in (dict(each.value) for each in read(stream, profile="toy/v1")):
+            is_said = record.keys() <= FIELDS["toy/v1"].get(record["kind"], {}).keys() - FILLED_IN | {"kind", "t"}
+            if record["kind"] in REPLAYED and is_said and None not in record.values():
+                found.setdefault((record["kind"], frozenset(record)), record)
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for (kind, _), record in found.items():
+        by_kind.setdefault(kind, []).append(record)
+    return by_kind
+
+
+CORPUS = records_of_the_corpus()
+
+
+@pytest.mark.parametrize("kind", REPLAYED)
+def test_method_writes_the_records_of_the_corpus(tmp_path: Path, kind: str) -> None:
+    """The method of a kind, called with the members of a record, writes that record: each member, by its name."""
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), on_error="raise")
+    run.run_start(host="", started_at="", compare_to="base")
+    expected = []
+    for record in CORPUS[kind]:
+        members = {name: value for name, value in record.items() if name not in ("kind", "t")}
+        # An evaluation is of the phase `eval` where none is given.
+        usual = {"phase": "eval"} if kind == "eval" else {}
+        expected.append({"kind": kind, **usual, **members})
+        getattr(run, kind)(**members)
+    written = [msgspec.json.decode(line) for line in content(run.events_path).splitlines()[1:]]
+    assert expected == [{name: value for name, value in each.items() if name != "t"} for each in written]
 
 
 VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.text(max_size=3)

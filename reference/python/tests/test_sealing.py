@@ -182,3 +182,49 @@ def test_what_is_not_sealed(tmp_path: Path) -> None:
     seal(run)
     with pytest.raises(FileExistsError):
         seal(run)
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "said"), [((1,), "events.rank-1.jsonl is"), ((1, 2), "events.rank-1.jsonl and 1 more is")]
+)
+def test_run_whose_other_processes_still_write_is_not_sealed(
+    tmp_path: Path, unfinished: tuple[int, ...], said: str
+) -> None:
+    """The seal would not hold for long: what is unfinished is named, with what to do."""
+    run = write_run(tmp_path / "r")
+    whole = (run / "events.jsonl").read_bytes()
+    for rank in (1, 2):
+        lines = whole.splitlines(keepends=True)
+        (run / f"events.rank-{rank}.jsonl").write_bytes(b"".join(lines[:-1] if rank in unfinished else lines))
+    with pytest.raises(StreamRefusedError) as refused:
+        seal(run)
+    expected = f"the run is not complete: {said} being written, or has no end; wait for that process, or end its log"
+    assert expected in str(refused.value)
+    assert ("incomplete", str(run / "events.rank-1.jsonl")) == (refused.value.reason, refused.value.filename)
+    assert not (run / "SHA256SUMS").exists()
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_run_that_may_only_be_read_is_sealed_unless_it_is_written(tmp_path: Path, is_live: bool) -> None:
+    """Without the right to open the log for writing, its lock is looked at."""
+    run = write_run(tmp_path / "r")
+    writer = AppendFile.reopen(str(run / "events.jsonl")) if is_live else None
+    calls = FailingCalls(at=1, error=errno.EACCES, only="open").calls
+    if writer is None:
+        seal(run, calls=calls)
+        assert [] == broken(run)
+        return
+    with pytest.raises(StreamRefusedError, match="another writer has it open") as refused:
+        seal(run, calls=calls)
+    assert "locked" == refused.value.reason
+    writer.close()
+    # The lock that sealing took is gone.
+    seal(run)
+    AppendFile.reopen(str(run / "events.jsonl")).close()
+
+
+def test_log_of_no_known_profile_is_not_sealed(tmp_path: Path) -> None:
+    """Nothing says whether it is complete."""
+    (tmp_path / "events.jsonl").write_bytes(b'{"epoch":1,"x":2}\n')
+    with pytest.raises(StreamRefusedError, match="not a training log of a known profile"):
+        seal(tmp_path)

@@ -112,6 +112,53 @@ def test_gpu_is_measured_with_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gpu/0/power_watts" not in found.values
 
 
+@pytest.mark.parametrize(
+    ("metrics", "values", "memory"),
+    [
+        (
+            {
+                "duty_cycle_pct": ["90.5", "10"],
+                "tensorcore_util": ["50", "25"],
+                "hbm_capacity_usage": ["10", "75", "70"],
+                "hbm_capacity_total": ["90", "100", "80"],
+            },
+            {
+                "tpu/0/duty_cycle_percent": 90.5,
+                "tpu/1/duty_cycle_percent": 10.0,
+                "tpu/0/tensorcore_percent": 50.0,
+                "tpu/1/tensorcore_percent": 25.0,
+            },
+            (70, 80),
+        ),
+        ({"tensorcore_util": ["50"], "hbm_capacity_total": ["90"]}, {"tpu/0/tensorcore_percent": 50.0}, (None, None)),
+        ({"hbm_capacity_usage": ["10"], "hbm_capacity_total": ["90"]}, {}, (10, 90)),
+        ({"hbm_capacity_usage": ["10"]}, {}, (None, None)),
+    ],
+)
+def test_tpu_is_measured_with_libtpu(
+    monkeypatch: pytest.MonkeyPatch,
+    metrics: dict[str, list[str]],
+    values: dict[str, float],
+    memory: tuple[int | None, int | None],
+) -> None:
+    """What this version of the library offers is asked; memory is that of the chip with the least left."""
+    tpumonitoring = types.SimpleNamespace(
+        list_supported_metrics=lambda: list(metrics),
+        get_metric=lambda name: types.SimpleNamespace(data=lambda: metrics[name]),
+    )
+    monkeypatch.setitem(sys.modules, "libtpu", types.ModuleType("libtpu"))
+    monkeypatch.setitem(sys.modules, "libtpu.sdk", types.SimpleNamespace(tpumonitoring=tpumonitoring))
+    assert Measurement(values, *memory) == available_probes()["tpu"]()
+
+
+def test_tpu_without_metrics_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that offers none of the metrics has no device."""
+    tpumonitoring = types.SimpleNamespace(list_supported_metrics=lambda: ["another"])
+    monkeypatch.setitem(sys.modules, "libtpu", types.ModuleType("libtpu"))
+    monkeypatch.setitem(sys.modules, "libtpu.sdk", types.SimpleNamespace(tpumonitoring=tpumonitoring))
+    assert "tpu" not in available_probes()
+
+
 def test_machine_without_devices_has_no_probe_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is there without a device is as good as none."""
     for name in ("psutil", "pynvml", "libtpu", "libtpu.sdk"):

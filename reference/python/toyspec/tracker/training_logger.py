@@ -49,7 +49,7 @@ class TrainingLogger:
         self._sinks = () if process and self.config.master_only else _open_sinks(self.config, process)
         self._period = math.gcd(*(sink.every for sink in self._sinks))
         self._log_every = self.config.log_every
-        self._finish_at_exit = _finish_at_exit(self) if self._sinks else None
+        self._finish_at_exit = _finish_at_exit(self)
 
     def log_step(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the *metrics* of one step, for example ``loss=1.5, lr=3e-4``.
@@ -136,9 +136,7 @@ class TrainingLogger:
 
     def _finish(self, error: BaseException | None) -> None:
         sinks, self._sinks, self._period = self._sinks, (), 0
-        if self._finish_at_exit is not None:
-            atexit.unregister(self._finish_at_exit)
-            self._finish_at_exit = None
+        atexit.unregister(self._finish_at_exit)
         for sink in sinks:
             sink.finish(ending_of(error))
 

@@ -58,7 +58,7 @@ class Media:
 
     def __init__(self, *, caption: str | None = None) -> None:
         self._caption = caption
-        self._data: bytes | None = None
+        self._data = b""
         self._path: str | None = None
         self._members: dict[str, Any] = {}
         self._problem: str | None = None
@@ -86,8 +86,7 @@ class Media:
             digest, size = _digest(_blocks(self._path))
             blocks: Iterable[bytes] = _blocks(self._path)
         else:
-            data = self._data or b""
-            digest, size, blocks = sha256(data).hexdigest(), len(data), [data]
+            digest, size, blocks = sha256(self._data).hexdigest(), len(self._data), [self._data]
         if self._digest not in (None, digest):
             raise _UnfitError(f"its sha256 is {digest}, but the record says {self._digest}; leave it out")
         target = os.path.join(directory, *str(media_file(digest, media_type)).split("/"))

@@ -1,0 +1,293 @@
+"""The text of each incident of a health rule: the value, the bound, and where it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import pytest
+
+from toyspec.health.alerts import HealthAlert
+from toyspec.health.evaluator import HealthEvaluator
+from toyspec.health.rules import rule_of
+
+Said = tuple[str, float | None, float | None, float | None, float | None, int | None]
+"""Text, value, threshold, step, time and rank of an alert."""
+
+
+class Scenario(NamedTuple):
+    """A rule, what a run does, and what is said."""
+
+    rule: dict[str, Any]
+    run: Callable[[HealthEvaluator], Iterable[list[HealthAlert]]]
+    said: list[Said]
+    several: bool = False
+
+
+def _values(*values: float | None, metric: str = "loss", first: int = 1) -> Any:
+    """Return a run that has one of *values* after the other, a second apart."""
+    return lambda evaluator: [
+        evaluator.observe({metric: value}, step=step, time=float(step)) for step, value in enumerate(values, first)
+    ]
+
+
+def _paced(*seconds: float) -> Any:
+    """Return a run of which each step takes its *seconds*."""
+    return lambda evaluator: [
+        evaluator.observe({}, step=step, time=sum(seconds[:step])) for step in range(1, len(seconds) + 1)
+    ]
+
+
+def _ranks(steps: int, *lengths: float, until: int = 10**9, again: int = 10**9) -> Any:
+    """Return a run of which each process takes its own length for a step; the last one rests from *until* on."""
+
+    def run(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+        for step in range(1, steps):
+            for rank, length in enumerate(lengths):
+                usual = min(lengths) if step >= again else length
+                if rank < len(lengths) - 1 or not until <= step < again:
+                    yield evaluator.observe({"compute_us": usual}, step=step, time=float(step), rank=rank)
+
+    return run
+
+
+def _resumed(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield from _values(*[9.0] * 3)(evaluator)
+    evaluator.rewind(1)
+    yield from _values(*[9.0, 9.0, 9.0], first=2)(evaluator)
+
+
+def _disk(*samples: tuple[float, float, float]) -> Any:
+    """Return a run with room left and a size of its log at times."""
+    return lambda evaluator: [
+        evaluator.disk(free_bytes=free, log_bytes=size, time=time) for free, size, time in samples
+    ]
+
+
+def _idle(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield evaluator.idle(1e9)
+    yield from _paced(*[2.0] * 30)(evaluator)
+    yield evaluator.idle(60.0)
+    yield evaluator.idle(61.0)
+    yield evaluator.idle(62.0)
+    yield evaluator.observe({}, step=31, time=131.0)
+    yield evaluator.idle(142.0)
+    yield evaluator.idle(143.0)
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.6g}")
+
+
+SPREAD = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8] * 10
+SCENARIOS: dict[str, Scenario] = {
+    "nonfinite": Scenario(
+        {"type": "nonfinite"},
+        _values(1, nan, inf, -inf, None, 1, 1, 1, 1, 1.25, nan),
+        [
+            ("loss is NaN", None, None, 2, 2.0, None),
+            ("recovered: loss is 1.25 again: 5 good values in a row", 1.25, None, 10, 10.0, None),
+            ("loss is NaN", None, None, 11, 11.0, None),
+        ],
+    ),
+    "nonfinite, three in a row": Scenario(
+        {"type": "nonfinite", "values": 3},
+        _values(nan, nan, 1, nan, nan, inf, nan),
+        [
+            ("loss is inf, 3 times in a row", None, None, 6, 6.0, None),
+        ],
+    ),
+    "bound above": Scenario(
+        {"type": "bound", "above": 3, "metric": "kl"},
+        _values(3, 3.5, 2, 2, 2, 2, 3, metric="kl"),
+        [
+            ("kl is 3.5, above 3", 3.5, 3.0, 2, 2.0, None),
+            ("recovered: kl is 3 again: 5 good values in a row", 3.0, None, 7, 7.0, None),
+        ],
+    ),
+    "bound below, after a step": Scenario(
+        {"type": "bound", "below": 0.5, "after_step": 3},
+        _values(0, 0.5, 0.25),
+        [
+            ("loss is 0.25, below 0.5", 0.25, 0.5, 3, 3.0, None),
+        ],
+    ),
+    "bound twice": Scenario(
+        {"type": "bound", "above": 3, "values": 2},
+        _values(4, nan, 5, 2, 4, 6),
+        [
+            ("loss is 5, above 3, 2 times in a row", 5.0, 3.0, 3, 3.0, None),
+        ],
+    ),
+    "bound, after a resumption": Scenario(
+        {"type": "bound", "above": 3, "values": 3},
+        _resumed,
+        [
+            ("loss is 9, above 3, 3 times in a row", 9.0, 3.0, 3, 3.0, None),
+        ],
+    ),
+    "spike": Scenario(
+        {"type": "spike"},
+        _values(*SPREAD, 5.0, 1.0, *SPREAD[:5], 0.0),
+        [
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
+            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66, 66.0, None),
+        ],
+    ),
+    "spike down": Scenario(
+        {"type": "spike", "direction": "down", "beyond": 3},
+        _values(*SPREAD, 5.0, 1.0),
+        [
+            ("loss is 1, 5 interquartile ranges below its median 2", 1.0, 1.4, 62, 62.0, None),
+        ],
+    ),
+    "spike of a constant": Scenario(
+        {"type": "spike", "share": 0},
+        _values(*[0.5] * 20, 0.75),
+        [
+            ("loss is 0.75, 0.25 above its median 0.5", 0.75, 0.5, 21, 21.0, None),
+        ],
+    ),
+    "spike by a share": Scenario(
+        {"type": "spike", "share": 0.5, "beyond": 1},
+        _values(*SPREAD, 3.0, 3.01),
+        [
+            ("loss is 3.01, 5.05 interquartile ranges above its median 2", 3.01, 3.0, 62, 62.0, None),
+        ],
+    ),
+    "spike by at least": Scenario(
+        {"type": "spike", "least": 4, "beyond": 1},
+        _values(*SPREAD, 6.0, 6.01),
+        [
+            ("loss is 6.01, 20 interquartile ranges above its median 2", 6.01, 6.0, 62, 62.0, None),
+        ],
+    ),
+    "spike that becomes the level": Scenario(
+        {"type": "spike"},
+        _values(*SPREAD, *[9.0] * 110),
+        [
+            ("loss is 9, 35 interquartile ranges above its median 2", 9.0, 3.6, 61, 61.0, None),
+            ("recovered: loss stays near 9, which counts as its level from now on", 9.0, None, 162, 162.0, None),
+        ],
+    ),
+    "plateau": Scenario(
+        {"type": "plateau", "steps": 60, "share": 0.1},
+        _values(*[10.0 - step / 10 for step in range(60)], *[4.0] * 110, *[3.0] * 120),
+        [
+            ("loss has not improved for 60 steps: its median is 4, the best 4", 4.0, 4.0, 172, 172.0, None),
+            ("recovered: loss improves again, to 3", 3.0, None, 222, 222.0, None),
+            ("loss has not improved for 60 steps: its median is 3, the best 3", 3.0, 3.0, 282, 282.0, None),
+        ],
+    ),
+    "plateau of a reward": Scenario(
+        {"type": "plateau", "steps": 50, "share": 0.1, "goal": "max", "metric": "reward"},
+        _values(*[float(step) for step in range(60)], *[40.0] * 200, metric="reward"),
+        [
+            ("reward has not improved for 50 steps: its median is 40, the best 40", 40.0, 40.0, 132, 132.0, None),
+        ],
+    ),
+    "throughput": Scenario(
+        {"type": "slower", "metric": "tok/s", "goal": "max"},
+        _values(*[100.0] * 90, *[60.0] * 40, *[100.0] * 40, metric="tok/s"),
+        [
+            ("tok/s is 60 over 30 values, 40% less than its median 100 before", 60.0, 80.0, 112, 112.0, None),
+            ("recovered: tok/s is 100 again", 100.0, None, 152, 152.0, None),
+        ],
+    ),
+    "slower steps": Scenario(
+        {"type": "slower"},
+        _paced(*[1.0] * 100, *[1.5] * 40, *[1.0] * 60),
+        [
+            ("time per step is 1.5 over 30 values, 50% more than its median 1 before", 1.5, 1.2, 123, 134.5, None),
+            ("recovered: time per step is 1 again", 1.0, None, 163, 183.0, None),
+        ],
+    ),
+    "fast steps are taken together": Scenario(
+        {"type": "slower"},
+        _paced(*[0.25] * 400, *[0.5] * 160),
+        [
+            ("time per step is 0.5 over 30 values, 100% more than its median 0.25 before", 0.5, 0.3, 445, 122.5, None),
+        ],
+    ),
+    "stall, in a log": Scenario(
+        {"type": "stall", "times": 10, "seconds": 30},
+        _paced(*[2.0] * 20, 30.0, 60.0, 121.0, 2.0),
+        [
+            ("no step for 121 s after step 22", 121.0, 120.0, 23, 251.0, None),
+        ],
+    ),
+    "stall, while it lasts": Scenario(
+        {"type": "stall", "times": 30, "seconds": 10},
+        _idle,
+        [
+            ("no step for 61 s after step 30; the median interval is 2 s", 61.0, 60.0, 30, 60.0, None),
+            ("recovered: steps come again, after 71 s", 71.0, None, 31, 131.0, None),
+            ("no step for 143 s after step 31; the median interval is 2 s", 143.0, 142.0, 31, 131.0, None),
+        ],
+    ),
+    "rank that is slower": Scenario(
+        {"type": "rank-behind", "metric": "compute_us"},
+        _ranks(120, 1000, 1000, 1300, again=50),
+        [
+            (
+                "rank 2 is 30% slower than the others: its median compute_us is 1300, theirs 1000",
+                1300.0,
+                1120.0,
+                30,
+                30.0,
+                2,
+            ),
+            ("recovered: rank 2 keeps up with the others", 1000, None, 76, 77.0, 2),
+        ],
+        several=True,
+    ),
+    "rank among those of no length": Scenario(
+        {"type": "rank-behind", "metric": "compute_us"}, _ranks(60, 0, 0, 1300), [], several=True
+    ),
+    "rank that rests": Scenario(
+        {"type": "rank-behind", "metric": "compute_us", "steps": 20},
+        _ranks(80, 1000, 1000, until=30, again=70),
+        [
+            ("rank 1 is 22 steps behind the first", 22, 20, 29, 51.0, 1),
+            ("recovered: rank 1 keeps up with the others", 1000.0, None, 70, 70.0, 1),
+        ],
+        several=True,
+    ),
+    "disk that is full": Scenario(
+        {"type": "disk", "free_bytes": 1e9},
+        _disk((2e9, 0, 0), (9e8, 0, 1), (8e8, 0, 2), (1.1e9, 0, 3), (1.2e9, 0, 4)),
+        [
+            ("0.9 GB are free on the disk of the log", 900000000.0, 1000000000.0, None, 1, None),
+            ("recovered: 1.2 GB are free", 1200000000.0, None, None, 4, None),
+        ],
+    ),
+    "disk that will be full": Scenario(
+        {"type": "disk", "free_bytes": 1e9, "hours": 2},
+        _disk((3e10, 0, 0), (2.8e10, 0, 299), (2.8e10, 0, 360), (3e10, 0, 4000)),
+        [
+            ("the disk of the log is full in 1.4 hours: 28 GB are free", 1.4, 2.0, None, 360, None),
+            ("recovered: 30 GB are free", 30000000000.0, None, None, 4000, None),
+        ],
+    ),
+    "log that grows": Scenario(
+        {"type": "disk", "free_bytes": 1, "bytes_per_hour": 1e9},
+        _disk((1e12, 1e8, 0), (1e12, 1.8e8, 360), (1e12, 2.2e8, 361)),
+        [
+            ("the log grows by 1.2e+03 MB per hour", 1196680000.0, 1000000000.0, None, 361, None),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_incident_is_said_with_its_numbers(name: str) -> None:
+    """The text has the value, what it was compared with, and where; the members of the alert have the same numbers."""
+    scenario = SCENARIOS[name]
+    evaluator = HealthEvaluator([rule_of({"name": "r", **scenario.rule})], several=scenario.several)
+    found = [
+        (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time, each.rank)))
+        for alerts in scenario.run(evaluator)
+        for each in alerts
+    ]
+    assert scenario.said == found
