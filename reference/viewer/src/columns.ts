@@ -1,7 +1,7 @@
 /** The columns of the table of runs: their values, texts and order. */
 
 import type { Value } from "./expression.js";
-import { TITLES } from "./generated/runs.js";
+import { COUNTS, TITLES } from "./generated/runs.js";
 import type { Run } from "./protocol.js";
 import { fieldOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
@@ -42,8 +42,12 @@ const FIXED: readonly Column[] = [
   fixed("progress", TITLES.progress, 108, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
   fixed("remaining", TITLES.remaining, 104, ({ remaining }) => (remaining === null ? "" : duration(remaining)), true),
   fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
-  fixed("findings", "Findings", 128, findingsText),
+  fixed("findings", COUNTS.findings, 128, findingsText),
+  fixed("alerts", COUNTS.alerts, 84, (run) => countText(run.alerts), true),
+  fixed("open_alerts", COUNTS.open_alerts, 118, (run) => countText(run.open_alerts), true),
 ];
+
+const countText = (count: number | null | undefined): string => (count == null ? "" : grouped(count));
 
 /** Returns whether a run has a name beside the one of its path. */
 export function isNamed(run: Run): boolean {
@@ -109,7 +113,7 @@ export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
   const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
-  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...["profile"].filter(differs)];
+  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...(some.some(({ alerts }) => alerts) ? ["alerts"] : []), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }
 

@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
+import type { Annotation, Backend, Change, Counts, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -14,8 +14,9 @@ export class Served implements Backend {
     await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
   });
 
-  runs(since?: string): Promise<Listing> {
-    return json(`api/runs${since === undefined ? "" : `?since=${encodeURIComponent(since)}`}`);
+  runs(since?: string, counts: Counts = "nothing"): Promise<Listing> {
+    const query = new URLSearchParams({ ...(since !== undefined && { since }), ...(counts !== "nothing" && { count: counts }) }).toString();
+    return json(`api/runs${query === "" ? "" : `?${query}`}`);
   }
 
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {

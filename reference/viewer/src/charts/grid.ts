@@ -6,6 +6,7 @@ import { patternOf } from "../patterns.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
+import { withMetricsElsewhere } from "./relatives.js";
 
 /** Charts of a section that exist before the user asks for more. */
 const FIRST_CHARTS = 24;
@@ -100,7 +101,8 @@ export class Grid {
 
   /** Redraws after the runs or the state have changed. */
   update(): void {
-    const runs = this.setting.only ? [this.setting.only] : this.store.drawn;
+    const { only, relatives } = this.setting;
+    const runs = only ? [only] : relatives ? this.store.drawn.map((run) => withMetricsElsewhere(run, relatives())) : this.store.drawn;
     const { metrics, focus, pins } = this.store.state;
     const all = sectionsOf(runs, focus === "" ? metrics : "", pins);
     const sections = all.slice(0, MOST_SECTIONS);
