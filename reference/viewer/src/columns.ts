@@ -28,7 +28,7 @@ const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
   fixed("path", TITLES.path, 190, (run) => plain(run.id)),
   fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
-  fixed("state", TITLES.state, 112, (run) => run.state),
+  fixed("state", TITLES.state, 126, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
   fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
   fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),
@@ -65,6 +65,8 @@ const KINDS = { config: "", last: "", best: "best " } as const;
 
 /** Pixels of a number, of a letter of a heading, and of the widest column of a setting or a metric. */
 const [NUMBER_WIDTH, LETTER_WIDTH, MOST_WIDTH] = [88, 8, 200];
+/** A longer number is written with an exponent: in a cell it would lose its last digits. */
+const MOST_DIGITS = 9;
 
 /** Returns the column of an id; null for one that is none. */
 export function columnOf(id: string): Column | null {
@@ -81,7 +83,9 @@ export function columnOf(id: string): Column | null {
 }
 
 function cellText(value: Value | undefined): string {
-  return typeof value === "number" ? short(value) : valueText(value, 60);
+  if (typeof value !== "number") return valueText(value, 60);
+  const text = short(value);
+  return text.length > MOST_DIGITS && Math.abs(value) < 1 ? value.toExponential(3).replace(/\.?0+e/, "e") : text;
 }
 
 /** Returns the ids of every column that some run has a value for, and how many runs. */

@@ -122,6 +122,14 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
     expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
 
 
+def test_rank_that_did_not_end_is_marked_beside_the_state(viewed: Viewed, ranked: Path) -> None:
+    """The state of the run is that of rank 0, which is not all of it."""
+    page, _ = viewed.open(ranked, "#run/parent")
+    expect(page.locator(".run-title .chip")).to_have_text(["complete", "rank 2 torn"])
+    page.goto("#run/fork")
+    expect(page.locator(".run-title .chip")).to_have_text(["complete"])
+
+
 def test_charts_of_the_only_run_shown_have_its_ranks(viewed: Viewed, ranked: Path) -> None:
     """The view of all charts draws them as the page of the run does; of several runs, rank 0 stands for each."""
     page, _ = viewed.open(ranked, "#charts?focus=loss&sel=parent")

@@ -19,7 +19,7 @@ import { ancestorsOf, forkOf } from "./forks.js";
 import { histogramsSection } from "./histograms.js";
 import { incompleteText, leftOutSection } from "./left-out.js";
 import { mediaSections } from "./media.js";
-import { ranksSection, RelativesLine } from "./ranks.js";
+import { ranksChip, ranksSection, RelativesLine } from "./ranks.js";
 import { comparisonsSection, evaluationsSection, notesSection, samplesSection, textsSection } from "./records.js";
 import { regionsSection, timingsSection } from "./timings.js";
 
@@ -149,7 +149,9 @@ export class RunView implements Showing {
       this.relativesLine.update(this.relatives);
       this.setRun(this.shownRun);
       this.grid?.update();
-      if (found.ranks) this.write();
+      if (!found.ranks) return;
+      this.writeHead(this.shownRun);
+      this.write();
     };
     this.store.backend.ranks(id).then((ranks) => take({ ranks }), () => undefined);
     ancestorsOf(detail, this.store).then((ancestors) => take({ ancestors }), () => undefined);
@@ -168,7 +170,6 @@ export class RunView implements Showing {
       ["Took", run.seconds === null ? "" : duration(run.seconds)],
       ["Last step", run.last_step === null ? "" : grouped(run.last_step)],
       ["Ended", run.reason === null ? "" : plain(run.reason, 60)],
-      ["Error", run.error === null ? "" : plain(run.error, 200)],
       ["Id", plain(run.id, 200)],
       ["Run id", run.run_id === null || run.run_id === run.id ? "" : plain(run.run_id, 200)],
       ["Size", size(run.bytes)],
@@ -185,7 +186,7 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
