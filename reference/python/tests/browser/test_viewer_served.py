@@ -141,6 +141,21 @@ def test_page_of_a_run_counts_what_is_left_out(viewed: Viewed, tmp_path: Path) -
     expect(page.locator(".run-incomplete")).to_have_count(0)
 
 
+def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path) -> None:
+    """The page says why it shows no run, and shows them again when the directory is back."""
+    root = tmp_path / "runs"
+    write_run(root / "one", start("one"), step(1, 1.0), END)
+    page, _ = viewed.open(root, "#runs")
+    expect(page.locator(".row")).to_have_count(1)
+    shutil.move(root, tmp_path / "elsewhere")
+    expect(page.locator(".message").first).to_contain_text("No such file or directory")
+    expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
+    expect(page.locator(".first-run")).to_have_count(0)
+    shutil.move(tmp_path / "elsewhere", root)
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".message").first).to_be_hidden()
+
+
 def test_alerts_are_counted_for_a_filter(viewed: Viewed, tmp_path: Path) -> None:
     """Runs are read for it once it is asked for, those that grow again; the table has columns of them."""
     losses: dict[str, list[float | None]] = {"well": [1.0] * 200, "sick": [1.0] * 100 + [None] * 100}

@@ -65,7 +65,8 @@ function namesWith(words: string): (name: string) => boolean {
 }
 
 /** Returns what to do where there is no run yet: three lines that write one. */
-export function firstRun({ root, backend }: Store): HTMLElement {
+export function firstRun({ root, backend, message }: Store): HTMLElement {
+  if (message !== "") return html("p", { class: "nothing" }, "No run can be shown: see the message above.");
   const lines = `import toyspec\nrun = toyspec.start_run(${JSON.stringify(backend.kind === "served" ? plain(root, 200) : "runs")})\nrun.log({"loss": 1.0}, step=1)`;
   const copy = button("Copy", { class: "button" }, () => {
     void navigator.clipboard?.writeText(lines).then(() => {

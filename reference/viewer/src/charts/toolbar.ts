@@ -15,7 +15,7 @@ const MOST_KEYS = 60;
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
-  private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
+  private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
   private readonly legend = html("div", { class: "legend", hidden: true });
