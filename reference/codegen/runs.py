@@ -24,11 +24,14 @@ def runs_module() -> str:
     columns = {each["name"]: {key: value for key, value in each.items() if key != "name"} for each in facts["columns"]}
     aliases = {alias: each["name"] for each in facts["columns"] for alias in each.get("aliases", [])}
     titles = {each["name"]: each["title"].lower() for each in facts["columns"]}
+    counted = {each["name"]: each["by"] for each in facts["counts"]}
     body = [
         "from typing import Any\n",
         table("COLUMNS", "dict[str, dict[str, Any]]", columns) + '"""What every run has, by name."""',
         table("TITLES", "dict[str, str]", titles) + '"""What tables of text call a column."""',
         table("ALIASES", "dict[str, str]", aliases) + '"""Other names of columns."""',
+        table("COUNTS", "dict[str, str]", counted)
+        + '"""What is counted in a run, by name: by a ``check``, or by ``health`` rules."""',
         *(
             table(name.upper(), "tuple[str, ...]", tuple(facts[name])) + f'"""{meaning}"""'
             for name, meaning in _NAMES.items()
@@ -70,8 +73,11 @@ def viewer_runs() -> str:
     facts = _facts()
     aliases = {alias: each["name"] for each in facts["columns"] for alias in each.get("aliases", [])}
     titles = {each["name"]: each["title"] for each in facts["columns"]}
+    counted = {each["name"]: each["title"] for each in facts["counts"]}
     parts = [
         f"/** Titles of what every run has, by name. */\nexport const TITLES = {_text(titles)} as const;\n",
+        "/** Titles of what a check and health rules count in a run, by name. */",
+        f"export const COUNTS = {_text(counted)} as const;\n",
         "/** Other names of columns. */",
         f"export const ALIASES: {{ readonly [name: string]: string }} = {_text(aliases)};\n",
         *(_names(name) for name in _NAMES),

@@ -64,6 +64,7 @@ def connection() -> Any:
     row = {
         **{name: ROW[name] for name in ("run_id", "name", "group", "tags", "profile", "dialect", "state", "sealed")},
         **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress", "remaining")},
+        **{name: ROW[name] for name in ("alerts", "open_alerts")},
         "path": ROW["id"], "run": ROW["name"], "last_step": ROW["last_step"], "started_at": ROW["started_at"],
         "said_loss": json.dumps(ROW["final_loss"]), "errors": ROW["findings"]["error"],
         "warnings": ROW["findings"]["warning"], "infos": ROW["findings"]["info"],

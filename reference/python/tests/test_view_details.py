@@ -107,10 +107,12 @@ def test_media_references_and_histograms_are_sent(tmp_path: Path) -> None:
     )
 
 
-def _detail(folder: Path, *lines: bytes) -> dict[str, Any]:
-    """Return what the page of a run with *lines* shows, checked."""
+def _detail(folder: Path, *lines: bytes, imported: str | None = None) -> dict[str, Any]:
+    """Return what the page of a run with *lines* shows, checked; *imported* is the report of an import beside them."""
     path = folder / "runs" / "run" / "events.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
+    if imported is not None:
+        (path.parent / "import.json").write_text(imported, "utf-8")
     path.write_bytes(b"".join([START, *lines]))
     row = {"id": "run", "metrics": {"loss": {}, "val/acc": {}, "val/top5": {}}}
     return detail_of(str(path), row, DialectChoice(), check(path).files[0])
@@ -209,6 +211,26 @@ def test_bytes_of_a_page_are_bounded_and_what_is_beyond_is_counted(
         [each["text"] for each in found["samples"]],
     )
     assert {"notes": 1} == found["left_out"]
+
+
+def test_what_was_not_logged_and_not_imported_is_sent(tmp_path: Path) -> None:
+    """Counts of all notes are added up by name; of the report of an import, what each cause did."""
+    notes = [
+        _line("note", 1.0, text="a", left_out={"acc": 2}, dropped={"step": 1}),
+        _line("note", 2.0, text="b", left_out={"acc": 3, "__proto__": 1}, dropped="no"),
+    ]
+    losses = [{"cause": "damaged", "effect": "dropped", "meaning": "cannot be read", "count": 4, "examples": []}]
+    report = {"format": "csv", "source": "a", "target": "b", "run_id": "r", "item": "cells", "items": 9}
+    found = _detail(tmp_path, *notes, END, imported=json.dumps(report | {"losses": losses}))
+    assert {"left_out": {"acc": 5, "__proto__": 1}, "dropped": {"step": 1}} == found["missing"]
+    loss = {"effect": "dropped", "meaning": "cannot be read", "count": 4}
+    assert {"format": "csv", "item": "cells", "items": 9, "losses": [loss]} == found["imported"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format":1}', '{"format":"csv","source":"a","target":"b"}', "\0"])
+def test_file_of_another_program_is_not_the_report_of_an_import(tmp_path: Path, text: str) -> None:
+    """``import.json`` that is not a report, and a run without one, say nothing about an import."""
+    assert _detail(tmp_path, END, imported=text)["imported"] is None
 
 
 def test_regions_nest_like_brackets(tmp_path: Path) -> None:

@@ -54,11 +54,14 @@ export interface Stream {
   sealed?: SealedBundle;
   /** What people and programs say about the run afterwards, where there is such a file. */
   annotations?: Blob;
+  /** The report of the import that made the run, where there is one. */
+  imported?: Blob;
 }
 
 const EVENTS = "events.jsonl";
 export const MEDIA_FOLDER = "media";
 export const ANNOTATIONS = "annotations.jsonl";
+const IMPORTED = "import.json";
 const CHECKPOINTED = "trainer_state.json";
 const STREAM_NAMES: ReadonlySet<string> = new Set([EVENTS, "metrics.jsonl", `${EVENTS}.gz`, "metrics.jsonl.gz"]);
 const SIDECAR_NAMES: ReadonlySet<string> = new Set(SIDECARS);
@@ -169,6 +172,8 @@ function streamIn(directory: Directory, file: PickedFile): Stream {
   if (sealed) stream.sealed = sealed;
   const annotations = directory.files.get(ANNOTATIONS);
   if (annotations) stream.annotations = annotations.blob;
+  const imported = streamName(name) === EVENTS ? directory.files.get(IMPORTED) : undefined;
+  if (imported) stream.imported = imported.blob;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);
     if (beside) return [{ name: sidecar, blob: beside.blob }];

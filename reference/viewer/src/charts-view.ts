@@ -5,36 +5,91 @@ import type { Showing } from "./app.js";
 import type { Setting } from "./charts/chart.js";
 import { SelectedFlags } from "./charts/flags.js";
 import { Grid } from "./charts/grid.js";
+import { NONE, onlyShown, type Relatives } from "./charts/relatives.js";
 import { Toolbar } from "./charts/toolbar.js";
-import type { Changed } from "./store.js";
+import { RelativesLine } from "./run/ranks.js";
+import type { Changed, Store } from "./store.js";
 import { RunTable } from "./table.js";
+
+/** The ranks of a run that grows are asked for again at most this often, in ms. */
+const REFRESH_MS = 2000;
 
 export class ChartsView implements Showing {
   readonly element: HTMLElement;
   private readonly table: RunTable;
   private readonly toolbar: Toolbar;
   private readonly grid: Grid;
+  private readonly ranks: ShownRanks;
+  private readonly relativesLine: RelativesLine;
 
   constructor(setting: Setting) {
     this.table = new RunTable(setting.store, setting.pointing, true);
     this.toolbar = new Toolbar(setting.store);
     const flags = new SelectedFlags(setting.store, () => this.grid.update());
-    this.grid = new Grid(setting.store, { ...setting, flags: () => flags.shown() });
+    this.ranks = new ShownRanks(setting.store, () => this.draw());
+    this.relativesLine = new RelativesLine(setting.store);
+    this.grid = new Grid(setting.store, { ...setting, flags: () => flags.shown(), relatives: () => this.ranks.relatives });
     this.element = html(
       "div",
       { class: "charts-view" },
       html("aside", { class: "side", "aria-label": "Runs" }, this.table.element),
-      html("div", { class: "charts-main" }, this.toolbar.element, this.grid.element),
+      html("div", { class: "charts-main" }, this.toolbar.element, this.relativesLine.element, this.grid.element),
     );
   }
 
   update({ runs, state }: Changed): void {
     if (runs || state) this.table.update();
     this.toolbar.update();
-    this.grid.update();
+    this.ranks.update();
+    this.draw();
   }
 
   show(isShown: boolean): void {
+    this.ranks.isShown = isShown;
     this.grid.show(isShown);
+  }
+
+  private draw(): void {
+    this.relativesLine.update(this.ranks.relatives);
+    this.grid.update();
+  }
+}
+
+/** The ranks of the one run that is shown: of several runs, rank 0 stands for each. */
+class ShownRanks {
+  relatives: Relatives = NONE;
+  isShown = false;
+  private run = "";
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly store: Store,
+    private readonly changed: () => void,
+  ) {
+    store.listenToGrowth((id) => {
+      if (id !== this.run || this.relatives.ranks === null) return;
+      this.timer ??= setTimeout(() => {
+        this.timer = undefined;
+        if (this.isShown) this.load();
+      }, REFRESH_MS);
+    });
+  }
+
+  update(): void {
+    const id = onlyShown(this.store)?.id ?? "";
+    if (id === this.run) return;
+    this.run = id;
+    this.relatives = NONE;
+    if (id !== "") this.load();
+  }
+
+  private load(): void {
+    const { run } = this;
+    const take = (relatives: Relatives) => {
+      if (run !== this.run) return;
+      this.relatives = relatives;
+      this.changed();
+    };
+    this.store.backend.ranks(run).then((ranks) => take({ ranks, ancestors: [] }), () => undefined);
   }
 }

@@ -1,7 +1,7 @@
 /** The columns of the table of runs: their values, texts and order. */
 
 import type { Value } from "./expression.js";
-import { TITLES } from "./generated/runs.js";
+import { COUNTS, TITLES } from "./generated/runs.js";
 import type { Run } from "./protocol.js";
 import { fieldOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
@@ -28,7 +28,7 @@ const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
   fixed("path", TITLES.path, 190, (run) => plain(run.id)),
   fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
-  fixed("state", TITLES.state, 112, (run) => run.state),
+  fixed("state", TITLES.state, 126, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
   fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
   fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),
@@ -42,8 +42,12 @@ const FIXED: readonly Column[] = [
   fixed("progress", TITLES.progress, 108, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
   fixed("remaining", TITLES.remaining, 104, ({ remaining }) => (remaining === null ? "" : duration(remaining)), true),
   fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
-  fixed("findings", "Findings", 128, findingsText),
+  fixed("findings", COUNTS.findings, 128, findingsText),
+  fixed("alerts", COUNTS.alerts, 84, (run) => countText(run.alerts), true),
+  fixed("open_alerts", COUNTS.open_alerts, 118, (run) => countText(run.open_alerts), true),
 ];
+
+const countText = (count: number | null | undefined): string => (count == null ? "" : grouped(count));
 
 /** Returns whether a run has a name beside the one of its path. */
 export function isNamed(run: Run): boolean {
@@ -61,6 +65,8 @@ const KINDS = { config: "", last: "", best: "best " } as const;
 
 /** Pixels of a number, of a letter of a heading, and of the widest column of a setting or a metric. */
 const [NUMBER_WIDTH, LETTER_WIDTH, MOST_WIDTH] = [88, 8, 200];
+/** A longer number is written with an exponent: in a cell it would lose its last digits. */
+const MOST_DIGITS = 9;
 
 /** Returns the column of an id; null for one that is none. */
 export function columnOf(id: string): Column | null {
@@ -77,7 +83,9 @@ export function columnOf(id: string): Column | null {
 }
 
 function cellText(value: Value | undefined): string {
-  return typeof value === "number" ? short(value) : valueText(value, 60);
+  if (typeof value !== "number") return valueText(value, 60);
+  const text = short(value);
+  return text.length > MOST_DIGITS && Math.abs(value) < 1 ? value.toExponential(3).replace(/\.?0+e/, "e") : text;
 }
 
 /** Returns the ids of every column that some run has a value for, and how many runs. */
@@ -109,7 +117,7 @@ export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
   const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
-  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...["profile"].filter(differs)];
+  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...(some.some(({ alerts }) => alerts) ? ["alerts"] : []), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }
 

@@ -59,6 +59,9 @@ export interface Run {
   bytes: number;
   /** Null while nothing has checked the run. */
   findings: { [severity in Severity]: number } | null;
+  /** Incidents that health rules find, and those that have not ended; absent or null where they are not counted. */
+  alerts?: number | null;
+  open_alerts?: number | null;
   config: { [key: string]: Scalar };
   metrics: { [name: string]: MetricFacts };
   /** Counts of what is not listed. */
@@ -305,6 +308,12 @@ export interface Detail {
   regions: Region[];
   files: { path: string; bytes: number }[];
   seal: { state: "none" | "whole" | "broken" | "unchecked"; files: number };
+  /** What the log lacks by its own notes: values by name, and records by kind. */
+  missing?: { left_out: { [name: string]: number }; dropped: { [kind: string]: number } };
+  /** What health rules find in the stream. */
+  incidents?: { alerts: number; open_alerts: number };
+  /** What the import that made the run changed and dropped; null where none did. */
+  imported?: { format: string; item: string; items: number; losses: { effect: "changed" | "dropped"; meaning: string; count: number }[] } | null;
   left_out: { [list: string]: number };
 }
 
@@ -375,12 +384,18 @@ export interface Annotation {
   hidden?: boolean;
 }
 
+/** What is read of each run only where it is asked for. */
+export type Counts = "alerts" | "nothing";
+
 /** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
 export interface Backend {
   /** What the page shows as the place of the runs. */
   readonly kind: "served" | "embedded" | "folder";
-  /** Asks for all runs, or for those that changed since a revision; what is *seen* and unread is read for the answer. */
-  runs(since?: string, seen?: readonly string[]): Promise<Listing>;
+  /**
+   * Asks for all runs, or for those that changed since a revision; what is to be counted is counted from then on, and
+   * what is *seen* and unread is read for the answer.
+   */
+  runs(since?: string, counts?: Counts, seen?: readonly string[]): Promise<Listing>;
   /** Gives each frame to *take* when it arrives; resolves after the last one. */
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
   detail(run: string): Promise<Detail>;

@@ -2,7 +2,7 @@
 
 import { type Lookup, type Question, type Value } from "./expression.js";
 import { lowered } from "./lowered.js";
-import { ALIASES, TITLES } from "./generated/runs.js";
+import { ALIASES, COUNTS, TITLES } from "./generated/runs.js";
 import type { MetricFacts, Run } from "./protocol.js";
 
 /** What is not a member of the row by the name of its column. */
@@ -14,6 +14,8 @@ const MADE: { [name: string]: (run: Run) => Value | readonly Value[] | undefined
   errors: (run) => run.findings?.error,
   warnings: (run) => run.findings?.warning,
   findings: (run) => run.findings && run.findings.error + run.findings.warning + run.findings.info,
+  alerts: (run) => run.alerts,
+  open_alerts: (run) => run.open_alerts,
 };
 
 const own = (object: object, name: string): boolean => Object.hasOwn(object, name);
@@ -34,6 +36,8 @@ function lookupIn(run: Run): Lookup {
  */
 export function fieldOf(run: Run, name: string): Value | readonly Value[] | undefined {
   const column = own(ALIASES, name) ? ALIASES[name]! : name;
+  // What nothing has counted is a value that the run does not have.
+  if (own(COUNTS, column)) return MADE[column]!(run) ?? undefined;
   if (own(MADE, column)) return MADE[column]!(run);
   if (own(TITLES, column)) return run[column as Exclude<keyof typeof TITLES, "run" | "path">];
   const dot = name.indexOf(".");

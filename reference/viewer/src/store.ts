@@ -4,7 +4,7 @@ import { type Colouring, colouringOf } from "./charts/colouring.js";
 import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
-import type { Annotation, Backend, Change, Listing, Run } from "./protocol.js";
+import type { Annotation, Backend, Change, Counts, Listing, Run } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
 import { plain } from "./text.js";
@@ -198,8 +198,13 @@ export class Store {
   }
 
   private take(state: ViewState): void {
+    const counted = this.counts;
     const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort || state.top.join() !== this.state.top.join();
     this.state = state;
+    if (this.isLoaded && this.counts !== counted) {
+      this.isStale = true;
+      void this.refreshSoon();
+    }
     if (isListedAgain) this.list();
     else this.palette.give(this.shown.map(({ id }) => id));
     this.tell({ runs: false, state: true });
@@ -232,7 +237,7 @@ export class Store {
     const seen = this.seen;
     this.seen = [];
     for (const id of seen) this.asked.add(id);
-    const listing = await this.backend.runs(this.revision, seen);
+    const listing = await this.backend.runs(this.revision, this.counts, seen);
     const began = performance.now();
     this.merge(listing);
     this.list();
@@ -251,6 +256,17 @@ export class Store {
     this.mostDrawn = listing.drawn ?? Infinity;
     this.editable = listing.edit ?? [];
     this.message = (listing.problems ?? []).map((problem) => plain(problem)).join("; ");
+  }
+
+  /** What is to be counted in each run: alerts cost a whole reading, and are counted where the user asks for them. */
+  private get counts(): Counts {
+    const { filter, sort, columns, colour, group } = this.state;
+    return /\balerts\b|\bopen_alerts\b/.test([filter, sort, ...(columns ?? []), colour, group].join(" ")) ? "alerts" : "nothing";
+  }
+
+  /** How many runs have no number of alerts, although the user asks for it. */
+  get uncounted(): number {
+    return this.counts === "nothing" ? 0 : [...this.all.values()].filter(({ alerts }) => alerts == null).length;
   }
 
   /** Shows a message above the views. */

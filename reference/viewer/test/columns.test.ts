@@ -15,3 +15,8 @@ test("a run with a name is shown with its path beside it", () => {
   assert.deepEqual(usualColumns(named).slice(0, 2), ["name", "path"]);
   assert.equal(columnOf("path")!.text(named[2]!), "sweep/c");
 });
+
+test("a number that does not fit its cell is written with an exponent, not cut", () => {
+  const texts = [0.000252984, -0.000252984, 0.0023989, 123456, 0.25].map((lr) => columnOf("config.lr")!.text({ ...run("a", "a"), config: { lr } }));
+  assert.deepEqual(texts, ["2.53e-4", "-2.53e-4", "0.0023989", "123\u202f456", "0.25"]);
+});

@@ -166,6 +166,25 @@ test("what a resumption supersedes is apart, and lines that cannot be read are m
   assert.equal(account.committed + account.fragment + account.gap_bytes, account.size);
 });
 
+test("what was not logged, what an import dropped and what is not listed are counted", async () => {
+  const note = '{"kind":"note","t":1.0,"text":"a","left_out":{"acc":2},"dropped":{"step":1}}\n';
+  const losses = [{ cause: "damaged", effect: "dropped", meaning: "cannot be read", count: 4, examples: [] }];
+  const report = { format: "csv", source: "a", target: "b", run_id: "r", item: "cells", items: 9, losses };
+  const folder = (imported: string) => streamsIn({ folders: [{ name: "runs", files: Object.entries({ "runs/a/events.jsonl": `${START}${note}${note}${"broken\n".repeat(2005)}`, "runs/a/import.json": imported }).map(([path, text]) => ({ path, blob: new Blob([text]) })) }], files: [] });
+  const detail = async (imported: string) => {
+    const catalog = new Catalog(1, "runs", folder(imported), () => undefined);
+    await catalog.work();
+    return catalog.detail("a");
+  };
+  const found = await detail(JSON.stringify(report));
+  assert.deepEqual(found.missing, { left_out: { acc: 4 }, dropped: { step: 2 } });
+  assert.deepEqual(found.imported, { format: "csv", item: "cells", items: 9, losses: [{ effect: "dropped", meaning: "cannot be read", count: 4 }] });
+  assert.equal(found.gaps.length + found.left_out["gaps"]!, 2005);
+  const all = Object.values(found.row.findings!).reduce((sum, count) => sum + count, 0);
+  assert.equal(found.findings.length + found.left_out["findings"]!, all);
+  assert.equal((await detail('{"format":1}')).imported, null);
+});
+
 test("the demo has complete, torn and damaged runs, and nothing else to object to", async () => {
   const catalog = new Catalog(1, "demo", streamsIn(demo()), () => undefined);
   await catalog.work();

@@ -41,6 +41,36 @@ def test_values_that_are_not_finite_are_marked(opened: Opened) -> None:
     expect(page.locator(".tooltip-lost")).to_have_text("not finite")
 
 
+def test_means_of_groups_are_named_and_groups_without_one_are_counted(opened: Opened) -> None:
+    """The colours of the means are in a legend, where a run without the setting is in a group of its own."""
+    runs = [MadeRun(f"r{at}", {"loss": [2.0] * 50}, {"config": {"lr": at // 2, "seed": at}}) for at in range(6)]
+    page, _ = opened([*runs, MadeRun("none", {"loss": [2.0] * 50})], "#charts?by=config.lr")
+    expect(page.locator(".legend-group")).to_have_text(["absent (1 run)", "0 (2 runs)", "1 (2 runs)", "2 (2 runs)"])
+    runs = [MadeRun(f"r{at}", {"loss": [2.0] * 50}, {"config": {"lr": at // 2}}) for at in range(28)]
+    page, _ = opened(runs, "#charts?by=config.lr")
+    expect(page.locator(".legend-group")).to_have_count(12)
+    expect(page.locator(".legend")).to_contain_text("2 groups more without a mean")
+
+
+def test_line_of_a_run_is_dashed_across_a_setting_that_it_lacks(opened: Opened) -> None:
+    """A line drawn through the axis would be read as a value on it; marks along an axis choose runs."""
+    settings = [{"lr": 0.1, "width": 64}, {"lr": 0.2, "width": 128}, {"lr": 0.3, "width": 32}, {"lr": 0.4}]
+    runs = [MadeRun(f"r{at}", {"loss": [4.0 - at]}, {"config": each}) for at, each in enumerate(settings)]
+    page, _ = opened(runs, "#compare")
+    absent = page.locator(".parallel .is-absent")
+    expect(absent).to_have_count(1)
+    assert 2 == len((absent.get_attribute("points") or "").split())
+    axis = page.locator(".parallel .axis-grip").first.bounding_box()
+    assert axis
+    page.mouse.move(axis["x"] + 11, axis["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(axis["x"] + 11, axis["y"] + axis["height"] / 2, steps=4)
+    page.mouse.up()
+    expect(page.locator(".relations")).to_contain_text("2 runs within what is marked")
+    page.get_by_role("button", name="Select these").click()
+    expect(page.locator(".bar > .count")).to_have_text("4 runs, 2 selected")
+
+
 def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None:
     """They are on the curves of a few selected runs, by every axis, after the name of the run."""
     place = {"step": 26, "t": 13.0, "epoch": 0.5, "tokens": None, "line": 27}

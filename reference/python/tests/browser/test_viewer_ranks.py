@@ -122,6 +122,43 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
     expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
 
 
+def test_rank_that_did_not_end_is_marked_beside_the_state(viewed: Viewed, ranked: Path) -> None:
+    """The state of the run is that of rank 0, which is not all of it."""
+    page, _ = viewed.open(ranked, "#run/parent")
+    expect(page.locator(".run-title .chip")).to_have_text(["complete", "rank 2 torn"])
+    page.goto("#run/fork")
+    expect(page.locator(".run-title .chip")).to_have_text(["complete"])
+
+
+def test_charts_of_the_only_run_shown_have_its_ranks(viewed: Viewed, ranked: Path) -> None:
+    """The view of all charts draws them as the page of the run does; of several runs, rank 0 stands for each."""
+    page, _ = viewed.open(ranked, "#charts?focus=loss&sel=parent")
+    charted(page, "loss by step, 4 ranks of 1 run")
+    expect(page.locator(".relatives")).to_contain_text("rank 1, the slowest: 1.50 times the median of the others")
+    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_near(pixels(page, "--run-1", 60), place(page, 60, 2.0)), "the slowest"
+    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    page.goto("#charts?sel=parent")
+    expect(page.locator(".chart h3", has_text="of/one")).to_be_visible()
+    page.goto("#charts")
+    expect(page.locator(".relatives")).to_be_hidden()
+    charted(page, "loss by step, 2 runs")
+
+
+def test_ranks_of_a_selected_run_are_drawn_before_many_others(viewed: Viewed, ranked: Path) -> None:
+    """The envelope of the runs that are not selected is of these alone."""
+    for number in range(60):
+        log(ranked / f"other-{number}", "events.jsonl", {}, [step(at, 6.0) for at in range(1, STEPS + 1)])
+    page, client = viewed.open(ranked, "#charts?focus=loss&sel=parent")
+    client.settled_rows()
+    charted(page, "4 ranks of 1 run")
+    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    assert is_near(pixels(page, "--quiet", 60), place(page, 60, 6.0)), "the others"
+    any_colour = 800
+    assert not is_near(pixels(page, "--quiet", any_colour), place(page, 60, 5.25)), "nothing between them and the ranks"
+
+
 def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, ranked: Path) -> None:
     """The line is one of the stream of that rank."""
     page, _ = viewed.open(ranked, "#run/parent?focus=loss")

@@ -119,6 +119,64 @@ def test_states_and_everything_that_a_run_records(viewed: Viewed, tmp_path: Path
     expect(page.locator(".finding-error", has_text="nul-bytes")).to_contain_text("step 9")
 
 
+def test_page_of_a_run_counts_what_is_left_out(viewed: Viewed, tmp_path: Path) -> None:
+    """What was not logged, what an import dropped, and lines and files that are not listed are said before all else."""
+    note = {"kind": "note", "t": 1.0, "text": "left out", "left_out": {"val/acc": 3}, "dropped": {"step": 2}}
+    lines = [json.dumps(note).encode() + b"\n", *[b"lost\n"] * 2001]
+    folder = write_run(tmp_path / "runs" / "lossy", start("lossy"), step(1, 1.0), *lines, END).parent
+    losses = [{"cause": "damaged", "effect": "dropped", "meaning": "a line cannot be read", "count": 4, "examples": []}]
+    report = {"format": "csv", "source": "a", "target": "b", "run_id": "lossy", "item": "cells", "items": 9}
+    (folder / "import.json").write_text(json.dumps(report | {"losses": losses}), "utf-8")
+    for number in range(2001):
+        (folder / f"more-{number}").touch()
+    page, _ = viewed.open(tmp_path / "runs", "#run/lossy")
+    expected = "This log is not complete: 3 values and 2 records were not logged, and 4 of 9 cells were not imported."
+    expect(page.locator(".run-incomplete")).to_have_text(expected)
+    rows = page.locator("#part-left-out tbody tr")
+    for cells in (["values of val/acc", "3"], ["the kind step", "2"], ["a line cannot be read", "4"]):
+        expect(rows.filter(has_text=cells[0]).locator("td").last).to_have_text(cells[1])
+    # The stream, the report and 2,001 others.
+    expect(rows.filter(has_text="files").locator("td").last).to_have_text("3")
+    expect(rows.filter(has_text="gaps").locator("td").last).not_to_have_text("0")
+    expect(page.locator("#part-files > h2 .count")).to_have_text("2\N{NARROW NO-BREAK SPACE}003")
+    page.goto("#run/missing")
+    expect(page.locator(".run-incomplete")).to_have_count(0)
+
+
+def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path) -> None:
+    """The page says why it shows no run, and shows them again when the directory is back."""
+    root = tmp_path / "runs"
+    write_run(root / "one", start("one"), step(1, 1.0), END)
+    page, _ = viewed.open(root, "#runs")
+    expect(page.locator(".row")).to_have_count(1)
+    shutil.move(root, tmp_path / "elsewhere")
+    expect(page.locator(".message").first).to_contain_text("No such file or directory")
+    expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
+    expect(page.locator(".first-run")).to_have_count(0)
+    shutil.move(tmp_path / "elsewhere", root)
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".message").first).to_be_hidden()
+
+
+def test_alerts_are_counted_for_a_filter(viewed: Viewed, tmp_path: Path) -> None:
+    """Runs are read for it once it is asked for, those that grow again; the table has columns of them."""
+    losses: dict[str, list[float | None]] = {"well": [1.0] * 200, "sick": [1.0] * 100 + [None] * 100}
+    for name, values in losses.items():
+        write_run(tmp_path / "runs" / name, start(name), *(step(at, each) for at, each in enumerate(values, 1)))
+    page, client = viewed.open(tmp_path / "runs", "#runs")
+    client.settled_rows()
+    expect(page.locator(".row")).to_have_count(2)
+    assert all("alerts" not in row for row in client.rows().values())
+    page.goto("#runs?q=open_alerts+%3E+0&cols=%5B%22name%22,%22alerts%22,%22open_alerts%22%5D")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".row")).to_contain_text("sick")
+    expect(page.locator(".row [role=gridcell]").nth(-1)).to_have_text("1")
+    expect(page.locator(".filter-note")).to_be_empty()
+    with (tmp_path / "runs" / "well" / "events.jsonl").open("ab") as stream:
+        stream.write(b"".join(step(at, None) for at in range(201, 300)))
+    expect(page.locator(".row")).to_have_count(2, timeout=60_000)
+
+
 def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     """Of 1,000 runs only the rows that are seen exist, no chart is empty, and a selection is in colour above them."""
     lines = (START, *(step(at) for at in range(1, 4)), END)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toyspec.catalog.tables import name as quoted
 from toyspec.catalog.tables import text
 from toyspec.generated.runs import ALIASES, COLUMNS
+from toyspec.runs.columns import ALERT_FIELDS
 from toyspec.runs.expressions import ORDERS, Comparison, Every, Expression, Not, Words
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ coalesce(json_extract_string(dialect, '$.name'), ''), array_to_string(tags, chr(
 _REASON = "coalesce(to_json(reason), json_extract(run_end, '/reason'), 'null'::JSON)"
 _JSON = {"reason": _REASON, "final_loss": "coalesce(said_loss::JSON, 'null'::JSON)"}
 _LISTS = frozenset(["tag", "tags"])
-_OF_CATALOGS = {"errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos", "alerts": "alerts"}
+_OF_CATALOGS = {"errors": "errors", "warnings": "warnings", "findings": "errors + warnings + infos"} | {
+    name: name for name in ALERT_FIELDS
+}
 
 
 def _with_aliases(columns: dict[str, str]) -> dict[str, str]:
@@ -39,7 +42,7 @@ _COLUMNS = _OF_CATALOGS | _with_aliases(
 )
 """The SQL of what every run has, by the names of fields."""
 _NUMBERS = frozenset(
-    ["alerts", "errors", "warnings"]
+    [*ALERT_FIELDS, "errors", "warnings"]
     + [field for field in _COLUMNS if COLUMNS.get(ALIASES.get(field, field), {}).get("type") in ("integer", "number")]
 )
 _PARTS = {"last": ("last",), "best": ("best",), "nan": ("nan",)}

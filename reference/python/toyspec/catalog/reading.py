@@ -52,6 +52,8 @@ class ShownRun(NamedTuple):
     started_at: str | None
     records: int | None
     bytes: int
+    alerts: int | None
+    open_alerts: int | None
     errors: int
     warnings: int
     infos: int

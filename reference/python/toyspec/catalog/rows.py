@@ -13,6 +13,7 @@ from toyspec.catalog.tables import decoded
 from toyspec.findings import DialectUse
 from toyspec.reading.annotations import NONE, Annotations
 from toyspec.reading.placing import is_listed
+from toyspec.runs.columns import ALERT_FIELDS
 from toyspec.runs.curves import Curve
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import Extent, RunState, RunSummary
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toyspec.findings import Ended, FileReport, Severity
+    from toyspec.health.alerts import Incidents
 
     Findings = Mapping[str, tuple[Severity, int]]
     """The severity of each rule that a run breaks, and the number of its findings."""
 
 
-def row_of(summary: RunSummary, findings: Findings, incidents: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Return the row of a run from its *summary*, its *findings*, and its *incidents* by health rule, where known."""
-    start = summary.start
+def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None = None) -> dict[str, Any]:
+    """Return the row of a run from its *summary*, its *findings*, and its *incidents* by health rules, where known."""
+    start, by_rule = summary.start, {} if incidents is None else incidents.by_rule
     rest = {name: value for name, value in start.items() if name not in ("config", "model")}
     counts = _counts(findings)
     # The order in which they are found depends on how many lines are read at once.
@@ -44,14 +46,14 @@ def row_of(summary: RunSummary, findings: Findings, incidents: Mapping[str, int]
         "dialect": summary.dialect,
         "day": day_of(facts.started_at),
         "as_of": None,
-        "alerts": None if incidents is None else sum(incidents.values()),
+        **(dict.fromkeys(ALERT_FIELDS) if incidents is None else incidents.counts),
         **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
         "config": _object(start.get("config")),
         "model": _object(start.get("model")),
         "run_start": rest,
         "run_end": summary.end,
         "metrics": metrics,
-        "findings": counts | {f"health-{rule}": number for rule, number in (incidents or {}).items()},
+        "findings": counts | {f"health-{rule}": number for rule, number in sorted(by_rule.items())},
         "said_loss": msgspec.json.encode(loss).decode() if says else None,
         "settings": facts.settings,
     }
@@ -157,10 +159,10 @@ class CatalogRun(RunSummary):
         """See RunSummary."""
         return self.count_alerts() is not None
 
-    def count_alerts(self) -> int | None:
+    def count_alerts(self) -> Mapping[str, int | None] | None:
         """See RunSummary."""
-        found: int | None = self.catalog_row["alerts"]
-        return found
+        counts: dict[str, int | None] = {name: self.catalog_row[name] for name in ALERT_FIELDS}
+        return None if None in counts.values() else counts
 
     def smaller_is_better(self, name: str) -> bool | None:
         """See RunSummary."""

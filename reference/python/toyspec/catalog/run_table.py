@@ -10,7 +10,7 @@ import msgspec
 from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, pointer, string_of
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
-from toyspec.runs.columns import ALERTS, PREFIXES, unknown_field
+from toyspec.runs.columns import ALERT_FIELDS, PREFIXES, unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -162,8 +162,9 @@ class RunTable:
 
         A field that is only to be shown may be one that no run has.
         """
-        if ALERTS in fields and self.manifest.health is None:
-            raise unknown_field(ALERTS, ())
+        asked_alerts = [name for name in ALERT_FIELDS if name in fields]
+        if asked_alerts and self.manifest.health is None:
+            raise unknown_field(asked_alerts[0], ())
         asked = [field for field in fields if not is_own(field)]
         if not asked or not self.manifest.count:
             return frozenset()

@@ -21,7 +21,7 @@ from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import printable
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.columns import ALERTS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
+from toyspec.runs.columns import ALERT_FIELDS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
 from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ _DESCRIPTION = (
     "~ (contains), =~ (regular expression), numbers with units (2h, 5mb, 70%),\n"
     "and, or, not, parentheses. A word alone is searched in name, path, group, tags,\n"
     "state and profile. errors, warnings and findings are numbers of a check, and\n"
-    "alerts of the incidents that health rules find: these read each run once more.\n"
+    "alerts of the incidents that health rules find, open_alerts of those that have\n"
+    "not ended: these read each run once more.\n"
     "\n"
     "A run that `toyspec annotate` has given a name is listed with it, and a starred\n"
     "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
@@ -152,7 +153,7 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
-    if ALERTS in asked and options.catalog is None:
+    if any(name in ALERT_FIELDS for name in asked) and options.catalog is None:
         # A wrong rule is reported before anything is read.
         all_rules(None, configuration)
     if options.catalog is not None:

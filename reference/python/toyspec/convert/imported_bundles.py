@@ -13,7 +13,7 @@ import msgspec
 from toyspec.convert.format_modules import importer
 from toyspec.convert.incoming_files import files_to_bring, settled
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
-from toyspec.convert.reports import RunConversion
+from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.convert.sources import encodable
 from toyspec.errors import SourceError
 from toyspec.escaping import shortened
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from toyspec.convert.formats import ForeignRun
     from toyspec.writing.event_arguments import Reason
 
-REPORT_FILE = "import.json"
-"""Name of the report of an import, in the bundle that it made."""
 _PARTIAL = ".import-"
 # Not a name of a stream: what a killed import leaves is not listed as a run.
 _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"

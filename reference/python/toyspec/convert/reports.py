@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from toyspec.convert.losses import Ledger
 
+REPORT_FILE = "import.json"
+"""Name of the report of an import, in the bundle that it made."""
 Direction = Literal["import", "export"]
 Status = Literal["converted", "done-before"]
 """Whether a run was converted now, or was found converted from the same source."""

@@ -118,6 +118,8 @@ ALIASES: dict[str, str] = {'id': 'path',
  'started': 'started_at',
  'size': 'bytes'}
 """Other names of columns."""
+COUNTS: dict[str, str] = {'errors': 'check', 'warnings': 'check', 'findings': 'check', 'alerts': 'health', 'open_alerts': 'health'}
+"""What is counted in a run, by name: by a ``check``, or by ``health`` rules."""
 LOSS_NAMES: tuple[str, ...] = ('loss',
  'Loss',
  'train_loss',

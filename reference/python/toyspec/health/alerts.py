@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -81,3 +82,29 @@ def begun(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
 def recovered(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
     """Return the end of an incident of *rule*."""
     return HealthAlert(rule=rule.name, level="info", text=f"{_RECOVERED}{text}", event="recovered", **members)
+
+
+class Incidents:
+    """The incidents of one run, as they begin and end."""
+
+    def __init__(self) -> None:
+        self.by_rule: Counter[str] = Counter()
+        """Number of incidents by the name of their rule."""
+        self._open: dict[tuple[str, str | None, int | None], HealthAlert] = {}
+
+    def take(self, alert: HealthAlert) -> None:
+        """Add the begin or the end of an incident."""
+        self._open.pop(alert.subject, None)
+        if alert.event == "begun":
+            self.by_rule[alert.rule] += 1
+            self._open[alert.subject] = alert
+
+    @property
+    def open(self) -> tuple[HealthAlert, ...]:
+        """Those that have not ended, the newest last."""
+        return tuple(self._open.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The fields ``alerts`` and ``open_alerts`` of the run."""
+        return {"alerts": self.by_rule.total(), "open_alerts": len(self._open)}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import ToyspecError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import ranks_beside
-from toyspec.health.alerts import HealthAlert
+from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.health.rules import LEVELS, rules_of
 from toyspec.places.addresses import public
@@ -59,16 +58,15 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
             yield streams[rank if alert.rank is None else alert.rank], alert
 
 
-def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> dict[str, int] | None:
-    """Return the number of incidents of each rule that has any, in the run of the stream at *path*.
-
-    None if it cannot be read.
-    """
+def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Incidents | None:
+    """Return the incidents in the run of the stream at *path*; None if it cannot be read."""
+    found = Incidents()
     try:
-        found = Counter(alert.rule for _, alert in alerts_of(path, rules, choice) if alert.event == "begun")
+        for _, alert in alerts_of(path, rules, choice):
+            found.take(alert)
     except (OSError, ToyspecError):
         return None
-    return dict(sorted(found.items()))
+    return found
 
 
 class RecordHealth:

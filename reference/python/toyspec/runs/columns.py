@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 from toyspec.format.numbers import number
-from toyspec.generated.runs import ALIASES, COLUMNS, TITLES
+from toyspec.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES
 from toyspec.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.runs.rows import RunRow
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from toyspec.runs.expressions import Expression
     from toyspec.runs.summary import RunSummary
 
-FINDING_FIELDS = ("errors", "warnings", "findings")
+ALERT_FIELDS = tuple(name for name, by in COUNTS.items() if by == "health")
+"""The fields whose values health rules must count: those of the project, or of the catalog."""
+FINDING_FIELDS = tuple(name for name, by in COUNTS.items() if by == "check")
 """The fields whose values a check must count."""
-
-ALERTS = "alerts"
-"""The field with the number of incidents that health rules find: those of the project, or of the catalog."""
 
 _COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
 # A row has the path under the name of what it identifies.
 _IN_ROW = {"path": "id", "run": "name"}
 PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
-OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *_COUNTS, ALERTS])
+OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *COUNTS])
 """The fields that every run has; others are settings and metrics of some runs."""
 
 # What tables call a field, and another name that is tried.
@@ -59,8 +58,8 @@ class Fields:
         return row
 
     @cached_property
-    def _alerts(self) -> int | None:
-        return self.run.count_alerts()
+    def _alerts(self) -> Mapping[str, int | None]:
+        return self.run.count_alerts() or {}
 
     def value(self, name: str) -> Any:
         """Return the value of a field, None if the run has none."""
@@ -69,7 +68,7 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Return whether the run has the field, also if it has no value for it."""
-        if name == ALERTS:
+        if name in ALERT_FIELDS:
             return self.run.has_alerts
         if name in OWN_FIELDS:
             return name not in _COUNTS or self._row["findings"] is not None
@@ -97,8 +96,8 @@ class Fields:
 
     def _field(self, name: str) -> Any:
         known = ALIASES.get(name, name)
-        if known == ALERTS:
-            return UNKNOWN if self._alerts is None else self._alerts
+        if known in ALERT_FIELDS:
+            return _known(self._alerts.get(known))
         return self.run.facts[known] if known in COLUMNS else field_of(self._row, name)
 
 
@@ -116,7 +115,7 @@ def require_fields(names: Iterable[str], runs: Sequence[Fields], filters: Sequen
 def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> ExpressionError:
     """Return the error for a *name* that no run has; *known* are the names of settings and metrics."""
     fact = f"no run has a field {shortened(name)!r}"
-    if name == ALERTS:
+    if name in ALERT_FIELDS:
         return ExpressionError(f"{fact}: the catalog has none; build it with --health", at)
     if name in _COUNTS:
         return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
@@ -143,15 +142,19 @@ def field_of(row: Mapping[str, Any], name: str) -> Any:
         return row["profile"] or row["dialect"]
     if known in COLUMNS:
         return row[_IN_ROW.get(known, known)]
-    if name == ALERTS:
-        # A row has them where they are counted.
-        return row.get(ALERTS, UNKNOWN)
+    if name in ALERT_FIELDS:
+        # A row has them once they are counted.
+        return _known(row.get(name))
     if name in _COUNTS:
         counts = row["findings"]
         return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])
     found = setting_of(row["config"], name)
     found = _metric(row["metrics"], name) if found is UNKNOWN else found
     return ending_of(row["config"], name) if found is UNKNOWN else found
+
+
+def _known(value: Any) -> Any:
+    return UNKNOWN if value is None else value
 
 
 def ending_of(config: Mapping[str, Any], name: str) -> Any:

@@ -209,14 +209,14 @@ class RunSummary:
         goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
 
-    def count_alerts(self) -> int | None:
-        """Return the number of incidents by the health rules of the project; None where the stream cannot be read."""
+    def count_alerts(self) -> Mapping[str, int | None] | None:
+        """Return the ``COUNTS`` that the health rules of the project make; None where the stream cannot be read."""
         from toyspec.health.checking import incidents_of
         from toyspec.health.rules import project_rules
         from toyspec.reading.log_detection import DialectChoice
 
         found = incidents_of(self.path, project_rules(), self.choice or DialectChoice())
-        return None if found is None else sum(found.values())
+        return None if found is None else found.counts
 
     def best(self, name: str) -> tuple[int, float] | None:
         """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
@@ -294,7 +294,7 @@ class RunSummary:
     @cached_property
     def missing(self) -> dict[str, Counter[str]]:
         """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
-        return {"left_out": Counter(), "dropped": Counter()}
+        return nothing_missing()
 
     @property
     def says_final_loss(self) -> bool:
@@ -367,9 +367,7 @@ class RunSummary:
                 self._keep_named("step names", self.step_names, name, step_name)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             self._keep_named("evals", self.evals, record["name"], record.value)
-        if record.kind == "note" and record.profile == "toy/v1":
-            for key, counts in self.missing.items():
-                counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+        count_missing(self.missing, record)
 
     def axis_of(self, metric: str) -> str | None:
         """Return the metric over which the run wants *metric* drawn; None where it does not say."""
@@ -514,6 +512,18 @@ def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
 def _is_place(step: object) -> TypeGuard[int]:
     """Return whether values can be at *step*; that of another program's log may have a fraction."""
     return type(step) is int or (type(step) is float and isfinite(step))
+
+
+def nothing_missing() -> dict[str, Counter[str]]:
+    """Return the counts of ``count_missing`` before the first record."""
+    return {"left_out": Counter(), "dropped": Counter()}
+
+
+def count_missing(missing: Mapping[str, Counter[str]], record: Record) -> None:
+    """Add to *missing* what *record*, if it is a note, counts as left out of the log."""
+    if record.kind == "note" and record.profile == "toy/v1":
+        for key, counts in missing.items():
+            counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
 
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:

@@ -8,10 +8,14 @@ from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
+from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import StreamError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import TOKEN_COUNTS
+from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth
 from toyspec.health.rules import project_rules
 from toyspec.places.addresses import is_address, path_in
@@ -20,7 +24,7 @@ from toyspec.reading.reader import read
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import finite
-from toyspec.runs.summary import start_after
+from toyspec.runs.summary import count_missing, nothing_missing, start_after
 from toyspec.runs.walking import SIDECARS
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
@@ -40,6 +44,7 @@ _MOST_RECORDS = 500
 _MOST_OBJECTS = 10_000
 _MOST_CHARS = 1 << 16
 _MOST_BYTES = 8 << 20
+_MOST_REPORT_BYTES = 4 << 20
 _LISTS = {
     "run_resume": "resumes",
     "eval": "evaluations",
@@ -77,7 +82,7 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         account = reading.report
     places.finish()
     start = found.start
-    lists = {name: found.lists.get(name, []) for name in _LISTS.values()}
+    lists = {name: found.lists.get(name, []) for name in (*_LISTS.values(), "alerts", "texts")}
     metrics = {name: {**facts, **found.meaning(name)} for name, facts in row["metrics"].items()}
     found.leave_out("gaps", max(0, len(account.gaps) - MOST_ITEMS) + account.unlisted_gaps)
     if report is not None:
@@ -91,14 +96,31 @@ def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: Fi
         "metrics": metrics,
         **_account_of(account),
         **lists,
-        "alerts": found.lists.get("alerts", []),
-        "texts": found.lists.get("texts", []),
+        "incidents": found.incidents.counts,
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
         "files": _files(path, found),
         **checked,
+        "missing": {key: dict(counts) for key, counts in found.missing.items()},
+        "imported": _import_of(path),
         "left_out": found.left_out,
     }
+
+
+def _import_of(path: str) -> dict[str, Any] | None:
+    """Return what an import that made the run with the stream at *path* changed and dropped; None without one."""
+    file = path_in(os.path.dirname(path), REPORT_FILE)
+    if stream_name(os.path.basename(path)) != EVENTS_FILE or (not is_address(path) and os.path.islink(file)):
+        return None
+    try:
+        with closing(open_file(file)) as opened:
+            if opened.size > _MOST_REPORT_BYTES:
+                return None
+            made = msgspec.json.decode(b"".join(opened.blocks(0, opened.size)), type=RunConversion)
+    except (OSError, StreamError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    losses = [{"effect": loss.effect, "meaning": loss.meaning, "count": loss.count} for loss in made.losses]
+    return {"format": made.format, "item": made.item, "items": made.items, "losses": safe(losses[:MOST_ITEMS])}
 
 
 def _files(path: str, found: _Collected) -> list[dict[str, Any]]:
@@ -181,6 +203,9 @@ class _Collected:
         self.lists: dict[str, list[dict[str, Any]]] = {}
         self.histograms: dict[tuple[str, str], dict[str, Any]] = {}
         self.left_out: dict[str, int] = {}
+        self.incidents = Incidents()
+        self.missing = nothing_missing()
+        """What the log lacks by its own notes."""
         self._defined: dict[str, dict[str, Any]] = {}
         self._regions: list[dict[str, Any]] = []
         self._open: list[dict[str, Any]] = []
@@ -197,6 +222,7 @@ class _Collected:
             self.start, self.end = safe(start_after(self.start, record)), None
         elif (end := record.end) is not None:
             self.end = safe(end)
+        count_missing(self.missing, record)
         if record.profile == "toy/v1":
             self._take_of_kind(kind, record)
 
@@ -264,6 +290,7 @@ class _Collected:
 
     def add_alert(self, alert: HealthAlert, record: Record) -> None:
         """Add what a health rule reports, or the log itself."""
+        self.incidents.take(alert)
         items = self.lists.setdefault("alerts", [])
         if self._takes("alerts", record, full=len(items) >= MOST_ITEMS):
             time = record.time if record.time_origin == "run" else None

@@ -19,6 +19,7 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rows import annotated, encodable, row_of, unread_row, unreadable_row
 from toyspec.runs.walking import Stream
 from toyspec.system_calls import is_locked
+from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
@@ -173,6 +174,7 @@ class LiveRuns:
         self._open = OpenRuns()
         self._kept = KeptCurves(_MOST_KEPT_BYTES)
         self.changes = Changes(self._lock)
+        self._alerts = CountedAlerts(self._lock, self._workers.count_alerts, self._take_alerts, clock)
         self._watches = [watch_of(root, self, clock) for root in self.roots]
         self._is_started = False
         self._was_listed = False
@@ -203,6 +205,8 @@ class LiveRuns:
         """Stop watching and scanning, keep the rows, and close every file."""
         self.changes.close()
         self._is_shown.set()
+        with self._lock:
+            self._alerts.close()
         for watch in self._watches:
             watch.join()
         self._workers.close()
@@ -320,6 +324,7 @@ class LiveRuns:
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
+        self._alerts.forget(entry.path)
         self._open.close(entry)
         for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
             self._open.close(self._ranks.pop(run))
@@ -491,10 +496,30 @@ class LiveRuns:
             return unread_row(entry.run, entry.identity[2]) | self._root_of(entry)
         if form == "json" and entry.json is not None:
             return msgspec.Raw(entry.json)
-        return self.row(entry) | self._root_of(entry)
+        return self.row(entry) | self._alerts.of(entry.path) | self._root_of(entry)
 
     def _root_of(self, entry: ViewedRun) -> dict[str, str]:
         return {} if len(self.roots) == 1 else {"root": encodable(entry.root.name)}
+
+    def count_alerts(self) -> None:
+        """Begin to count the incidents of every run that may be read for it, and keep doing so while runs grow.
+
+        What a catalog lists has the counts of the catalog. A large object is not fetched for it.
+        """
+        with self._lock:
+            self._alerts.want(self._uncounted)
+
+    def _uncounted(self) -> list[ScanWork]:
+        entries = self._entries.values()
+        return [each.work() for each in entries if not isinstance(each, ViewedCatalogRun) and not each.reads_ends]
+
+    def _take_alerts(self, path: str) -> None:
+        entry = self._by_path.get(path)
+        if entry is None:
+            self._alerts.forget(path)
+            return
+        entry.revision = self._revisions.next()
+        self.changes.add({"row": encodable(entry.run)})
 
     def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.format.run_files import media_file, rank_file, ranks_beside
+from toyspec.health.checking import incidents_of
+from toyspec.health.rules import project_rules
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.runs.listing import streams_below
@@ -68,6 +70,8 @@ def html_report(
             rows.append(row)
             detail = details[row["id"]] = detail_of(path, row, choice, report)
             shown = shown_ranks(path, row["id"])
+            # What is found between ranks is not in the stream of one.
+            row.update(detail["incidents"] if shown is None else _incidents(path, choice))
             if shown is not None:
                 ranks[row["id"]] = shown
             media.take(path, detail["media"])
@@ -81,6 +85,11 @@ def html_report(
     header |= {"ranks": ranks, "media": media.files}
     packed = gzip.compress(b"".join([frame(header), *frames]), mtime=0)
     return _page(files, base64.b64encode(packed).decode()), len(rows)
+
+
+def _incidents(path: str, choice: DialectChoice) -> dict[str, int]:
+    found = incidents_of(path, project_rules(), choice)
+    return {} if found is None else found.counts
 
 
 class _Media:

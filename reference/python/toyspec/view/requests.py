@@ -81,6 +81,8 @@ class Answers:
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
+        if "alerts" in query.get("count", ()):
+            self.catalog.count_alerts()
         listing = self.catalog.listing(_one(query, "since", None), seen=query.get("seen", ())[:MOST_SEEN], form="json")
         roots = self.catalog.roots
         problems = [encodable(root.problem) for root in roots if root.problem is not None]

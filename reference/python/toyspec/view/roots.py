@@ -202,7 +202,7 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
         if shown.ended == "yes"
         else remaining_of(shown.seconds, (shown.first_step, shown.last_step), planned_of(settings)),
         "bytes": shown.bytes,
-        "findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos},
+        **_counts(shown),
         "config": settings if len(settings) <= MOST_SETTINGS else dict(list(settings.items())[:MOST_SETTINGS]),
         "metrics": metrics if len(metrics) <= MOST_METRICS else dict(list(metrics.items())[:MOST_METRICS]),
         "left_out": {
@@ -211,6 +211,11 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
         },
         "message": None,
     }
+
+
+def _counts(shown: ShownRun) -> dict[str, Any]:
+    alerts = {} if shown.alerts is None else {"alerts": shown.alerts, "open_alerts": shown.open_alerts}
+    return {"findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos}, **alerts}
 
 
 def _shown_metrics(text: str) -> dict[str, _Metric]:

@@ -18,6 +18,7 @@ from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rows import row_of, unreadable_row
+from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
 from toyspec.view.scanned_runs import ScannedRun
@@ -186,6 +187,11 @@ class ScanWorkers:
         call = partial(_check_batch, dialect=self._dialect)
         return [future for future, _ in self._begin(works, call, lambda work, _: (work.path, None), done)]
 
+    def count_alerts(self, works: Sequence[ScanWork], done: Callable[[AlertCount], None]) -> None:
+        """Begin to count the incidents in the runs of *works*; *done* gets what was counted, one by one."""
+        call = partial(_count_batch, dialect=self._dialect)
+        self._begin(works, call, lambda work, _: AlertCount(work.path, work.identity, None, 0.0), done)
+
     def glance(self, works: Sequence[ScanWork], done: Callable[[Scanned], None]) -> None:
         """Begin to read the ends of *works*, which are objects; *done* gets each row."""
         with self._lock:
@@ -256,6 +262,10 @@ def _lost(work: ScanWork, reason: str) -> Scanned:
 
 def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
+
+
+def _count_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[AlertCount]:
+    return [count_alerts(work, dialect) for work in batch]
 
 
 def _cancel(ends: Sequence[Future[None]], _: Future[None]) -> None:

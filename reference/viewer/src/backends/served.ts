@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import type { Annotation, Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks, Run } from "../protocol.js";
+import type { Annotation, Backend, Change, Counts, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks, Run } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -20,8 +20,9 @@ export class Served implements Backend {
     await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
   });
 
-  async runs(since?: string, seen: readonly string[] = []): Promise<Listing> {
-    const query = new URLSearchParams([...(since === undefined ? [] : [["since", since]]), ...seen.map((run) => ["seen", run])]).toString();
+  async runs(since?: string, counts: Counts = "nothing", seen: readonly string[] = []): Promise<Listing> {
+    const single = { ...(since !== undefined && { since }), ...(counts !== "nothing" && { count: counts }) };
+    const query = new URLSearchParams([...Object.entries(single), ...seen.map((run) => ["seen", run])]).toString();
     const listing: Listing = await json(query === "" ? "api/runs" : `api/runs?${query}`);
     return { ...listing, runs: listing.runs.map((run) => (run.state === "unread" ? { ...UNREAD, ...run } : run)) };
   }

@@ -16,7 +16,7 @@ import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { asRange, RelativeCurves, type Relatives } from "./relatives.js";
+import { asRange, onlyShown, RelativeCurves, type Relatives } from "./relatives.js";
 import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
@@ -31,7 +31,7 @@ export interface Setting {
   pointing: Pointing;
   /** Runs to show instead of those that the store shows. */
   only?: Run;
-  /** The ranks of that run, and those that it was forked from. */
+  /** The ranks of the one run that is shown, and those that it was forked from. */
   relatives?: () => Relatives;
   /** Notes and findings of that run, or of those that are selected. */
   flags?: () => readonly PlacedFlag[];
@@ -174,7 +174,7 @@ export class Chart {
       const point = await backend.point({ run, metric: series.metric, axis: curve.axis, at });
       if (!point) fill(text, "The log has no line for this point.");
       else {
-        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? this.setting.only!.id : run)}` }, plain(series.run.name));
+        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? this.one!.id : run)}` }, plain(series.run.name));
         const shown = { run, ...point, ...line };
         const where = line ? place : curve.steps ? point.place : point.place + shift;
         fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(where, curve.steps && !line ? "step" : this.state.x)} · ${plain(point.file)}, line ${grouped(shown.line)}`), text);
@@ -514,7 +514,7 @@ export class Chart {
       const own = series.filter((each) => each.isSecond === isSecond);
       return own.length > 0 ? groupedSeries(own, group, x) : [];
     });
-    const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet }) => isQuiet) : [];
+    const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet, kin }) => isQuiet && kin === undefined) : [];
     const columns = Math.max(1, Math.round(box.width * ratio));
     const envelope = envelopeOf(quiet, x, { count: columns, cell: box.width / columns });
     const all = valueRange(series, x, { isLog: logY, isClipped: clip });
@@ -523,7 +523,9 @@ export class Chart {
     // Beside a selection the others are the envelope alone.
     const isApart = envelope !== null && this.state.selected.length > 0;
     const isRange = series.some(({ kin, isQuiet }) => kin === "rank" && isQuiet);
-    const { series: shown, background } = isRange ? asRange(series, this.setting.relatives?.().ranks?.slowest?.rank) : { series: isApart ? series.filter(({ isQuiet }) => !isQuiet) : series, background: isApart ? quiet : [] };
+    const ranged = isRange ? asRange(series, this.setting.relatives?.().ranks?.slowest?.rank) : { series, background: [] };
+    const shown = isApart ? ranged.series.filter(({ isQuiet }) => !isQuiet) : ranged.series;
+    const background = isApart ? [...quiet, ...ranged.background] : ranged.background;
     return { series: shown, envelope, background, hasGroups: series.some(({ run }) => isGroup(run)), flags: this.flags(), x, y, box };
   }
 
@@ -537,7 +539,7 @@ export class Chart {
 
   private series(): Series[] {
     const { store, only } = this.setting;
-    const { runs } = this;
+    const { runs, one } = this;
     const isQuiet = this.isCrowded && runs.length > MOST_COLOURED;
     const isWall = this.state.x === "wall";
     const all = [{ metric: this.metric, curves: this.curves }, ...(this.second ? [this.second] : [])];
@@ -549,11 +551,19 @@ export class Chart {
       const [look, isSecond] = [only ? { colour: 0, dash: [] } : store.look(run.id), at > 0];
       return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
     }));
-    if (!only || !this.setting.relatives) return own;
-    const axis = this.axis;
     // By another metric's steps, ranks and forks have no place.
-    if (this.state.x === "defined") return own;
-    return all.flatMap(({ metric }, at) => this.relativesOf(metric)!.beside(own.filter(({ isSecond }) => isSecond === at > 0), only, { metric, isSecond: at > 0, axis, manner: this.state.ranks }));
+    if (!one || this.state.x === "defined") return own;
+    const beside = all.flatMap(({ metric }, at) => {
+      const ofOne = own.filter(({ isSecond, run }) => isSecond === at > 0 && run.id === one.id);
+      return this.relativesOf(metric)!.beside(ofOne, one, { metric, isSecond: at > 0, axis: this.axis, manner: this.state.ranks });
+    });
+    return [...own.filter(({ run }) => run.id !== one.id), ...beside];
+  }
+
+  /** The run whose relatives are drawn beside it: the only one that is shown. */
+  private get one(): Run | null {
+    const { only, relatives, store } = this.setting;
+    return relatives === undefined ? null : (only ?? onlyShown(store));
   }
 
   /** The axis by which curves are asked for. */

@@ -6,6 +6,7 @@ import { patternOf } from "../patterns.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
+import { withMetricsElsewhere } from "./relatives.js";
 
 /** Charts of a section that exist before the user asks for more. */
 const FIRST_CHARTS = 24;
@@ -64,7 +65,8 @@ function namesWith(words: string): (name: string) => boolean {
 }
 
 /** Returns what to do where there is no run yet: three lines that write one. */
-export function firstRun({ root, backend }: Store): HTMLElement {
+export function firstRun({ root, backend, message }: Store): HTMLElement {
+  if (message !== "") return html("p", { class: "nothing" }, "No run can be shown: see the message above.");
   const lines = `import toyspec\nrun = toyspec.start_run(${JSON.stringify(backend.kind === "served" ? plain(root, 200) : "runs")})\nrun.log({"loss": 1.0}, step=1)`;
   const copy = button("Copy", { class: "button" }, () => {
     void navigator.clipboard?.writeText(lines).then(() => {
@@ -100,7 +102,8 @@ export class Grid {
 
   /** Redraws after the runs or the state have changed. */
   update(): void {
-    const runs = this.setting.only ? [this.setting.only] : this.store.drawn;
+    const { only, relatives } = this.setting;
+    const runs = only ? [only] : relatives ? this.store.drawn.map((run) => withMetricsElsewhere(run, relatives())) : this.store.drawn;
     const { metrics, focus, pins } = this.store.state;
     const all = sectionsOf(runs, focus === "" ? metrics : "", pins);
     const sections = all.slice(0, MOST_SECTIONS);

@@ -25,7 +25,7 @@ export function groupsOf(runs: readonly Run[], key: string): Map<string, Run[]> 
   const found = new Map<string, Run[]>();
   for (const run of runs) {
     const value = fieldOf(run, key);
-    const text = Array.isArray(value) ? value.join(", ") : valueText((value ?? null) as Parameters<typeof valueText>[0], 60);
+    const text = Array.isArray(value) ? value.join(", ") : valueText(value as Parameters<typeof valueText>[0], 60);
     const known = found.get(text);
     if (known) known.push(run);
     else found.set(text, [run]);

@@ -3,6 +3,7 @@
 import { type Curve, curveOfColumns, firstAt } from "../frames.js";
 import type { Look } from "../palette.js";
 import type { Axis, Ranks, Run } from "../protocol.js";
+import type { Store } from "../store.js";
 import { counted } from "../text.js";
 import type { RankManner } from "../view-state.js";
 import { spanOf } from "./anomalies.js";
@@ -25,6 +26,19 @@ export interface Relatives {
 }
 
 export const NONE: Relatives = { ranks: null, ancestors: [] };
+
+/** Returns the only run that the charts show; null where they show several, means or differences. */
+export function onlyShown({ shown, state }: Store): Run | null {
+  return shown.length === 1 && state.group === "" && state.base === "" ? shown[0]! : null;
+}
+
+/** Returns a run with the metrics that only its other ranks have, so that each has a chart. */
+export function withMetricsElsewhere(run: Run, { ranks }: Relatives): Run {
+  const elsewhere = ranks?.metrics_elsewhere ?? [];
+  if (elsewhere.length === 0) return run;
+  const absent = { last: null, best: null, goal: null, count: 0, nan: 0 };
+  return { ...run, metrics: { ...run.metrics, ...Object.fromEntries(elsewhere.map((name) => [name, absent])) } };
+}
 
 /** How the one rank looks that the others wait for. */
 export const SLOWEST_LOOK: Look = { colour: 1, dash: [] };

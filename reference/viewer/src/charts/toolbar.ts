@@ -2,9 +2,10 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Store } from "../store.js";
-import { plain, short } from "../text.js";
+import type { Look } from "../palette.js";
+import { counted, plain, short } from "../text.js";
 import { colourKeys, GRADIENT } from "./colouring.js";
-import { groupKeys } from "./grouping.js";
+import { groupKeys, groupsOf, lookOf, MOST_GROUPS } from "./grouping.js";
 import { AXES, AXIS_TITLES, START, type ViewState, type XAxis } from "../view-state.js";
 
 /** The slider has equal steps in the length of the average: 1 - 10^-place. */
@@ -14,7 +15,7 @@ const MOST_KEYS = 60;
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
-  private readonly axis = html("select", { class: "field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
+  private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
   private readonly legend = html("div", { class: "legend", hidden: true });
@@ -83,17 +84,32 @@ export class Toolbar {
   /** Says what the colours mean: a bar for numbers, a swatch for each group. */
   private updateLegend(): void {
     const { colouring, state } = this.store;
-    this.legend.hidden = !colouring || this.isOfOneRun;
-    if (!colouring || this.isOfOneRun) return;
-    const name = html("span", { class: "label" }, nameOf(state.colour));
+    const isByGroup = state.group !== "";
+    this.legend.hidden = (!colouring && !isByGroup) || this.isOfOneRun;
+    if (this.legend.hidden) return;
+    const name = html("span", { class: "label" }, nameOf(isByGroup ? state.group : state.colour));
+    if (isByGroup) {
+      this.fillWithGroups(name);
+      return;
+    }
+    if (!colouring) return;
     if (!colouring.scale) {
-      fill(this.legend, name, ...colouring.groups.map(({ text, look }) => html("span", { class: "legend-group" }, html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : 1}` }), plain(text, 40))));
+      fill(this.legend, name, ...colouring.groups.map(({ text, look }) => legendGroup(look, plain(text, 40))));
       return;
     }
     const { low, high, isLog } = colouring.scale;
     const bar = html("span", { class: "legend-bar", role: "img", "aria-label": `from ${short(low)} to ${short(high)}${isLog ? ", logarithmic" : ""}` });
     bar.style.background = GRADIENT;
     fill(this.legend, name, short(low), bar, short(high), isLog && html("small", {}, "logarithmic"));
+  }
+
+  /** Names the mean of each group, and how many groups have none. */
+  private fillWithGroups(name: HTMLElement): void {
+    const { shown, state } = this.store;
+    const groups = [...groupsOf(shown, state.group)];
+    const means = groups.slice(0, MOST_GROUPS).map(([text, members], at) => legendGroup(lookOf(at), `${text === "" ? "absent" : plain(text, 40)} (${counted(members.length, "run")})`));
+    const more = groups.length - means.length;
+    fill(this.legend, name, ...means, more > 0 && html("span", { class: "tone-warn" }, `${counted(more, "group")} more without a mean`));
   }
 
   private open(): void {
@@ -123,6 +139,10 @@ export class Toolbar {
     box.addEventListener("change", () => this.store.update({ [key]: box.checked } as Partial<ViewState>, { isSmall: true }));
     return { box, key };
   }
+}
+
+function legendGroup(look: Look, text: string): HTMLElement {
+  return html("span", { class: "legend-group" }, html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : 1}` }), text);
 }
 
 function nameOf(key: string): string {

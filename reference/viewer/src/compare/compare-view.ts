@@ -113,7 +113,7 @@ function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[])
 }
 
 function plainRow(name: string, cells: readonly (string | HTMLElement)[]): HTMLElement {
-  return html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((cell) => html("td", {}, cell)));
+  return html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((cell) => html("td", { class: "is-fact" }, cell)));
 }
 
 function metricRow(name: string, runs: readonly Run[]): HTMLElement {

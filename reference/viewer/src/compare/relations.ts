@@ -81,6 +81,7 @@ export class Relations {
   private readonly lines = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parallel coordinates" });
   private readonly drawings = html("div", { class: "relations-grid" }, this.scatter, this.lines);
   private readonly table = html("div", {});
+  private readonly rest = html("p", { class: "count", hidden: true });
   private runs: readonly Run[] = [];
   private names = "";
   /** Ranges of axes to which the lines are narrowed, by the id of the field. */
@@ -95,13 +96,16 @@ export class Relations {
       this.element,
       html("h2", {}, "Settings and results"),
       html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.up), html("label", {}, html("span", { class: "label" }, "against"), this.across)),
-      this.brush, this.drawings, behind,
+      this.brush, this.drawings, this.rest, behind,
     );
   }
 
   update(runs: readonly Run[]): void {
     this.runs = runs.slice(0, MOST_RUNS);
     const { settings, results } = fieldsOf(this.runs);
+    const left = [runs.length > MOST_RUNS && counted(runs.length - MOST_RUNS, "run"), settings.length > MOST_AXES - 1 && counted(settings.length - MOST_AXES + 1, "setting")].filter(Boolean);
+    this.rest.textContent = `${left.join(" and ")} more have no line here.`;
+    this.rest.hidden = left.length === 0;
     this.element.hidden = this.runs.length < 2 || results.length === 0 || settings.length + results.length < 2;
     if (this.element.hidden) return;
     const names = JSON.stringify([settings, results]);
@@ -206,10 +210,21 @@ export class Relations {
       return svg("g", {}, ends && svg("rect", { class: "axis-marked", x: at(index) - 6, y: Math.min(...ends), width: 12, height: Math.max(Math.abs(ends[0]! - ends[1]!), 2) }), grip);
     });
     const runs = this.runs.map((run, index) => {
-      const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [`${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}`]));
-      const line = svg("polyline", { class: kept.has(run) ? "line-of-run" : "line-of-run is-dim", points: points.join(" ") }) as SVGPolylineElement;
-      line.style.stroke = this.tints.get(run.id)?.tint ?? "";
-      return points.length < 2 ? null : this.link(run, index, [line], axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
+      const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [{ axis, text: `${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}` }]));
+      const kind = kept.has(run) ? "line-of-run" : "line-of-run is-dim";
+      const shape = (text: string, extra: string) => {
+        const line = svg("polyline", { class: kind + extra, points: text }) as SVGPolylineElement;
+        line.style.stroke = this.tints.get(run.id)?.tint ?? "";
+        return line;
+      };
+      // An axis on which the run has no value is crossed by dashes: a line there would be read as one.
+      const isNext = (place: number) => place > 0 && points[place]!.axis === points[place - 1]!.axis + 1;
+      const starts = [...points.keys()].filter((place) => !isNext(place));
+      const whole = starts.map((start, part) => points.slice(start, starts[part + 1] ?? points.length)).filter(({ length }) => length > 1);
+      const across = starts.filter((start) => start > 0).map((start) => points.slice(start - 1, start + 1));
+      const textOf = (part: typeof points) => part.map(({ text }) => text).join(" ");
+      const lines = [...whole.map((part) => shape(textOf(part), "")), ...across.map((part) => shape(textOf(part), " is-absent"))];
+      return points.length < 2 ? null : this.link(run, index, lines, axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
     });
     return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns, ...grips);
   }

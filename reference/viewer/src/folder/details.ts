@@ -13,6 +13,7 @@ type Account = Pick<Report, "records" | "committed" | "fragment" | "gapBytes" | 
 const MOST_ITEMS = 2000;
 const MOST_RECORDS = 500;
 const MOST_BYTES = 8 << 20;
+const MOST_REPORT = 4 << 20;
 const LISTS: { readonly [kind: string]: string } = {
   run_resume: "resumes", eval: "evaluations", sample: "samples", note: "notes", compare: "comparisons", artifact: "artifacts", op_timing: "op_timings",
   media: "media", alert: "alerts", reference: "references",
@@ -42,7 +43,8 @@ export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, p
     account: { records: account.records, committed: account.committed, fragment: account.fragment, gap_bytes: account.gapBytes, size: account.size },
     findings, gaps: account.gaps, ...found.lists(), histograms: [...found.histograms.values()], regions: found.regions,
     files: [{ path: stream.name, bytes: stream.blob!.size }, ...stream.sidecars.flatMap(({ name, blob }) => (blob ? [{ path: name, bytes: blob.size }] : []))],
-    seal: sealOf(stream, report), left_out: found.leftOut,
+    seal: sealOf(stream, report), missing: found.missing, imported: await importOf(stream),
+    left_out: { ...found.leftOut, ...more("findings", totalOf(report) - findings.length), ...more("gaps", scan.gapNumber - account.gaps.length) },
   };
 }
 
@@ -63,6 +65,27 @@ async function recordsOf(stream: Stream, scan: Scan, found: Collected, places: F
 /** Returns what became of the bytes of another program's log, whose records are numbers alone. */
 function accountOf({ records, committed, fragment, gapBytes, size, gaps }: Scan): Account {
   return { records, committed, fragment, gapBytes, size, gaps };
+}
+
+/** Returns how many of a list are left out, for those lists of which some are. */
+function more(list: string, count: number): { [list: string]: number } {
+  return count > 0 ? { [list]: count } : {};
+}
+
+function totalOf(report: FileReport | null): number {
+  return report === null ? 0 : Object.values(report.suppressed).reduce((sum, count) => sum + count, report.findings.length);
+}
+
+/** Returns what the import that made the run changed and dropped; null where none did, and where its report cannot be read. */
+async function importOf({ imported }: Stream): Promise<NonNullable<Detail["imported"]> | null> {
+  if (!imported || imported.size > MOST_REPORT) return null;
+  try {
+    const { format, item, items, losses } = JSON.parse(await imported.text()) as NonNullable<Detail["imported"]>;
+    const isRight = typeof format === "string" && typeof item === "string" && typeof items === "number" && Array.isArray(losses) && losses.every((each) => typeof each.meaning === "string" && typeof each.count === "number");
+    return isRight ? { format, item, items, losses: losses.slice(0, MOST_ITEMS).map(({ effect, meaning, count }) => ({ effect, meaning, count })) } : null;
+  } catch {
+    return null;
+  }
 }
 
 function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
@@ -119,15 +142,30 @@ class Collected {
   readonly leftOut: { [list: string]: number } = {};
   private readonly found: { [list: string]: Json[] } = {};
   private readonly open: Region[] = [];
+  private readonly lost = { left_out: new Map<string, number>(), dropped: new Map<string, number>() };
   private bytes = 0;
 
   take(kind: string | null, value: Members, place: RecordPlace): void {
     if (kind === null || kind === "step") return;
     const list = LISTS[kind];
+    if (kind === "note") this.countMissing(value);
     if (list !== undefined) this.add(list, value, place);
     else if (kind === "scalars") this.addTexts(value, place);
     else if (kind === "tap" || kind === "grad" || kind === "histogram") this.addHistogram(kind, value, place);
     else if (kind === "region_enter" || kind === "region_exit") this.addRegion(kind, value, place);
+  }
+
+  /** What the log lacks by its own notes. */
+  get missing(): NonNullable<Detail["missing"]> {
+    return { left_out: Object.fromEntries(this.lost.left_out), dropped: Object.fromEntries(this.lost.dropped) };
+  }
+
+  private countMissing(note: Members): void {
+    for (const key of ["left_out", "dropped"] as const) {
+      const said = note[key];
+      if (said === null || typeof said !== "object" || Array.isArray(said)) continue;
+      for (const [name, count] of Object.entries(said)) if (Number.isSafeInteger(count)) this.lost[key].set(name, (this.lost[key].get(name) ?? 0) + (count as number));
+    }
   }
 
   last(list: string): Members | undefined {

@@ -3,6 +3,9 @@
 /** Titles of what every run has, by name. */
 export const TITLES = {"run": "Run", "path": "Path", "run_id": "Run id", "name": "Name", "group": "Group", "tags": "Tags", "notes": "Notes", "starred": "Starred", "hidden": "Hidden", "profile": "Format", "state": "State", "ended": "Ended", "reason": "End", "error": "Error", "sealed": "Sealed", "first_step": "First step", "last_step": "Steps", "progress": "Progress", "remaining": "Remaining", "final_loss": "Final loss", "seconds": "Took", "started_at": "Started", "records": "Records", "bytes": "Size"} as const;
 
+/** Titles of what a check and health rules count in a run, by name. */
+export const COUNTS = {"errors": "Errors", "warnings": "Warnings", "findings": "Findings", "alerts": "Alerts", "open_alerts": "Open alerts"} as const;
+
 /** Other names of columns. */
 export const ALIASES: { readonly [name: string]: string } = {"id": "path", "tag": "tags", "steps": "last_step", "eta": "remaining", "took": "seconds", "duration": "seconds", "started": "started_at", "size": "bytes"};
 

@@ -20,10 +20,10 @@ export function configSection({ config }: { config: Json }): Part | null {
 }
 
 /** Returns where, with what and how the run ran and ended. */
-export function metadataSection({ metadata, end, account, seal, resumes, gaps }: Detail): Part {
+export function metadataSection({ metadata, end, account, seal, resumes, gaps, left_out }: Detail): Part {
   const reading: { [key: string]: Json } = {
     records: account.records, committed_bytes: account.committed, fragment_bytes: account.fragment, unreadable_bytes: account.gap_bytes,
-    unreadable_places: gaps.length, resumed: resumes.length, seal: seal.state === "none" ? "none" : `${seal.state}, ${seal.files} files`,
+    unreadable_places: gaps.length + (left_out["gaps"] ?? 0), resumed: resumes.length + (left_out["resumes"] ?? 0), seal: seal.state === "none" ? "none" : `${seal.state}, ${seal.files} files`,
   };
   const whole: { [key: string]: Json } = { ...metadata, ...(end ? { end } : {}), log: reading };
   return { title: "Metadata", element: html("div", { class: "tree" }, tree(whole, 0)) };
@@ -55,7 +55,7 @@ export function filesSection({ id, files, artifacts, references = [], left_out }
   const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step == null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
   const present = files.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
   const elsewhere = references.map(({ uri, role, step, size_bytes }) => [plain(uri, 300), plain(role ?? ""), step == null ? "" : grouped(step), size_bytes == null ? "" : size(size_bytes)]);
-  const rest = (left_out["artifacts"] ?? 0) + (left_out["references"] ?? 0);
+  const rest = ["files", "artifacts", "references"].reduce((sum, list) => sum + (left_out[list] ?? 0), 0);
   return {
     title: "Files",
     count: files.length + artifacts.length + references.length + rest,

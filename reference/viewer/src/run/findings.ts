@@ -11,11 +11,11 @@ import type { Part } from "./run-view.js";
 /** Returns the findings of a run. */
 export function findingsSection(detail: Detail, store: Store): Part {
   const { findings, left_out, row } = detail;
-  if (findings.length === 0) {
+  const more = left_out["findings"] ?? 0;
+  if (findings.length + more === 0) {
     const text = row.findings === null ? "Nothing has checked this run yet. Run `toyspec check` on it." : "The check finds nothing.";
     return { title: "Findings", element: html("p", { class: "nothing" }, text) };
   }
-  const more = left_out["findings"] ?? 0;
   const list = longList(findings, (finding) => item(finding, detail, store), 25);
   const rest = more > 0 && html("p", { class: "count" }, `${grouped(more)} more are counted, not listed. Run \`toyspec check\` for all.`);
   return { title: "Findings", count: findings.length + more, element: html("div", {}, list, rest) };

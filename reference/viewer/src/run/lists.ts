@@ -18,10 +18,23 @@ export function longList<Item>(items: readonly Item[], make: (item: Item) => HTM
   return html("div", {}, list, more);
 }
 
-/** Returns a table with a head; each row is a list of cells, those that are numbers to the right. */
+/** Rows of a table before the user asks for more. */
+const FIRST_ROWS = 200;
+
+/** Returns a table with a head; each row is a list of cells, those that are numbers to the right. A button adds the rows after the first ones. */
 export function dataTable(heads: readonly string[], rows: readonly (readonly (string | HTMLElement)[])[], numbers: ReadonlySet<number> = new Set()): HTMLElement {
   const kind = (at: number) => (numbers.has(at) ? { class: "number" } : {});
   const head = html("tr", {}, ...heads.map((text, at) => html("th", { scope: "col", ...kind(at) }, text)));
-  const body = rows.map((cells) => html("tr", {}, ...cells.map((cell, at) => html("td", kind(at), cell))));
-  return html("div", { class: "scroll", tabindex: 0 }, html("table", { class: "data" }, html("thead", {}, head), html("tbody", {}, ...body)));
+  const body = html("tbody", {});
+  const more = button("", { class: "button" }, add);
+  let shown = 0;
+  function add(): void {
+    body.append(...rows.slice(shown, shown + FIRST_ROWS).map((cells) => html("tr", {}, ...cells.map((cell, at) => html("td", kind(at), cell)))));
+    shown = Math.min(shown + FIRST_ROWS, rows.length);
+    more.textContent = `Show ${grouped(Math.min(FIRST_ROWS, rows.length - shown))} more of ${grouped(rows.length - shown)}`;
+    if (shown === rows.length) more.remove();
+  }
+  const element = html("div", { class: "scroll", tabindex: 0 }, html("table", { class: "data" }, html("thead", {}, head), body), more);
+  add();
+  return element;
 }

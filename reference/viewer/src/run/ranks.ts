@@ -58,6 +58,17 @@ export function ranksSection(ranks: Ranks | null): Part | null {
   };
 }
 
+/** Returns the mark of ranks that did not end as rank 0 did, whose mark is that of the run; null where all did. */
+export function ranksChip(ranks: Ranks | null): HTMLElement | null {
+  const [first, ...others] = ranks?.ranks ?? [];
+  const odd = others.filter(({ state, reason }) => state !== first!.state || reason !== first!.reason);
+  const absent = ranks?.missing.length ?? 0;
+  if (odd.length + absent === 0) return null;
+  const isBad = odd.some(({ state, reason }) => state === "damaged" || (reason !== null && reason !== "completed"));
+  const text = odd.length === 1 && absent === 0 ? `rank ${odd[0]!.rank} ${plain(odd[0]!.state === "complete" ? (odd[0]!.reason ?? "complete") : odd[0]!.state, 40)}` : [odd.length > 0 && `${counted(odd.length, "rank")} differ`, absent > 0 && `${counted(absent, "rank")} without a log`].filter(Boolean).join(", ");
+  return html("span", { class: `chip chip-${isBad ? "damaged" : "torn"}`, title: factsOf(ranks!).join(" ") }, text);
+}
+
 /** Returns what is to be said about the ranks together. */
 export function factsOf({ world_size, ranks, missing, errors, first_to_stop, slowest }: Ranks): string[] {
   const size = world_size === null ? "" : ` of ${grouped(world_size)}`;

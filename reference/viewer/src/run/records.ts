@@ -2,13 +2,14 @@
 
 import { fill, html } from "../../../typescript/page/elements.js";
 import type { Detail, Evaluation, Json, NamedText, Sample } from "../protocol.js";
-import { duration, grouped, plain, prose, short, valueText } from "../text.js";
+import { counted, duration, grouped, plain, prose, short, valueText } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
 
-/** Columns of further values that a table has. */
-const MOST_EXTRA = 12;
-const MOST_ROWS = 200;
+/** Columns of further values that a table has; the others are counted. */
+const MOST_EXTRA = 40;
+/** Messages of a sample that are shown. */
+const MOST_TURNS = 50;
 
 const stepText = (step: number | null | undefined) => (step == null ? "" : grouped(step));
 
@@ -16,23 +17,21 @@ const stepText = (step: number | null | undefined) => (step == null ? "" : group
 export function evaluationsSection({ evaluations, left_out }: Detail): Part | null {
   if (evaluations.length === 0) return null;
   const names = [...new Set(evaluations.map(({ name }) => name))];
-  const tables = names.slice(0, 50).flatMap((name) => {
-    const own = evaluations.filter((each) => each.name === name);
-    return [html("h3", {}, plain(name)), evaluationTable(own)];
-  });
-  return { title: "Evaluations", count: evaluations.length + (left_out["evaluations"] ?? 0), element: html("div", {}, ...tables) };
+  const list = longList(names, (name) => html("li", {}, html("h3", {}, plain(name)), evaluationTable(evaluations.filter((each) => each.name === name))), 50);
+  return { title: "Evaluations", count: evaluations.length + (left_out["evaluations"] ?? 0), element: list };
 }
 
 function evaluationTable(all: readonly Evaluation[]): HTMLElement {
-  const shown = all.slice(-MOST_ROWS);
-  const fixed = (["loss", "ppl", "samples"] as const).filter((key) => shown.some((each) => each[key] !== undefined));
-  const extra = [...new Set(shown.flatMap(({ extra }) => Object.keys(extra ?? {})))].slice(0, MOST_EXTRA);
-  const rows = [...shown].reverse().map((each) => [
+  const fixed = (["loss", "ppl", "samples"] as const).filter((key) => all.some((each) => each[key] !== undefined));
+  const names = [...new Set(all.flatMap(({ extra }) => Object.keys(extra ?? {})))];
+  const extra = names.slice(0, MOST_EXTRA);
+  const rows = [...all].reverse().map((each) => [
     stepText(each.step), ...fixed.map((key) => number(each[key])),
     ...extra.map((key) => (Object.hasOwn(each.extra ?? {}, key) ? valueText(each.extra![key], 60) : "")),
   ]);
   const heads = ["step", ...fixed, ...extra.map((key) => plain(key, 40))];
-  return dataTable(heads, rows, new Set(heads.keys()));
+  const table = dataTable(heads, rows, new Set(heads.keys()));
+  return html("div", {}, table, names.length > extra.length && html("p", { class: "count" }, `${counted(names.length - extra.length, "column")} more: their values have charts`));
 }
 
 function number(value: number | null | undefined): string {
@@ -85,10 +84,11 @@ function rewardedSample({ step, id, group, reward, rewards = {}, advantage, toke
   const facts = [step != null && `step ${grouped(step)}`, id !== undefined && plain(id, 80), group !== undefined && `group ${plain(group, 80)}`, tokens !== undefined && `${grouped(tokens)} tokens`, truncated === true && "cut off"].filter(Boolean);
   const values: [string, number | null | undefined][] = [["reward", reward], ...Object.entries(rewards).slice(0, MOST_EXTRA), ["advantage", advantage]];
   const shown = values.filter(([, value]) => value !== undefined).map(([name, value], at) => html("span", { class: at === 0 && name === "reward" ? "tag reward" : "tag" }, `${plain(name, 40)} ${number(value)}`));
-  const turns = Array.isArray(messages) && messages.length > 0 ? messages.slice(0, 50).map(({ role, content }) => turn(plain(String(role ?? ""), 40), contentText(content))) : [turn("prompt", prompt)];
+  const more = [Array.isArray(messages) && messages.length > MOST_TURNS && `${grouped(messages.length - MOST_TURNS)} more messages`, Object.keys(rewards).length > MOST_EXTRA && `${grouped(Object.keys(rewards).length - MOST_EXTRA)} more rewards`].filter(Boolean).join(", ");
+  const turns = Array.isArray(messages) && messages.length > 0 ? messages.slice(0, MOST_TURNS).map(({ role, content }) => turn(plain(String(role ?? ""), 40), contentText(content))) : [turn("prompt", prompt)];
   // The last message is often the answer itself.
-  const isLast = Array.isArray(messages) && messages.length <= 50 && messages.at(-1)?.content === text;
-  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, !isLast && turn("answer", text));
+  const isLast = Array.isArray(messages) && messages.length <= MOST_TURNS && messages.at(-1)?.content === text;
+  return html("li", { class: "sample" }, html("p", { class: "count" }, facts.join(" · ")), html("p", { class: "rewards" }, ...shown), ...turns, more !== "" && html("p", { class: "count" }, more), !isLast && turn("answer", text));
 }
 
 function contentText(content: Json | undefined): string {
@@ -108,10 +108,10 @@ function sampleCard(all: readonly Sample[], at: number, choose: (at: number) => 
 }
 
 /** Returns the verdicts on the run beside its baselines. */
-export function comparisonsSection({ comparisons }: Detail): Part | null {
+export function comparisonsSection({ comparisons, left_out }: Detail): Part | null {
   if (comparisons.length === 0) return null;
-  const rows = comparisons.slice(0, MOST_ROWS).map((each) => [stepText(each.step), plain(each.baseline_run_id), plain(each.verdict), number(each.loss_delta), number(each.ppl_ratio)]);
-  return { title: "Comparisons", count: comparisons.length, element: dataTable(["step", "baseline", "verdict", "loss difference", "perplexity ratio"], rows, new Set([0, 3, 4])) };
+  const rows = comparisons.map((each) => [stepText(each.step), plain(each.baseline_run_id), plain(each.verdict), number(each.loss_delta), number(each.ppl_ratio)]);
+  return { title: "Comparisons", count: comparisons.length + (left_out["comparisons"] ?? 0), element: dataTable(["step", "baseline", "verdict", "loss difference", "perplexity ratio"], rows, new Set([0, 3, 4])) };
 }
 
 /** Returns the texts that the run logged, by name, the last of each first. */

@@ -5,7 +5,7 @@ import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { flagsOf } from "../charts/flags.js";
 import { Grid } from "../charts/grid.js";
-import { NONE, type Relatives } from "../charts/relatives.js";
+import { NONE, type Relatives, withMetricsElsewhere } from "../charts/relatives.js";
 import { Toolbar } from "../charts/toolbar.js";
 import type { Detail, Run } from "../protocol.js";
 import type { Changed, Store } from "../store.js";
@@ -17,8 +17,9 @@ import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
 import { ancestorsOf, forkOf } from "./forks.js";
 import { histogramsSection } from "./histograms.js";
+import { incompleteText, leftOutSection } from "./left-out.js";
 import { mediaSections } from "./media.js";
-import { ranksSection, RelativesLine } from "./ranks.js";
+import { ranksChip, ranksSection, RelativesLine } from "./ranks.js";
 import { comparisonsSection, evaluationsSection, notesSection, samplesSection, textsSection } from "./records.js";
 import { regionsSection, timingsSection } from "./timings.js";
 
@@ -112,17 +113,9 @@ export class RunView implements Showing {
 
   private setRun(run: Run): void {
     // The charts of this page keep their setting, whose run is replaced as it grows.
-    const only = this.withAllMetrics(run);
+    const only = withMetricsElsewhere(run, this.relatives);
     if (this.own?.only?.id === run.id) this.own.only = only;
     else this.own = { ...this.setting, only, relatives: () => this.relatives, flags: () => (this.detail ? flagsOf(this.detail) : []) };
-  }
-
-  /** Adds the metrics that only other ranks have, so that each has a chart. */
-  private withAllMetrics(run: Run): Run {
-    const elsewhere = this.relatives.ranks?.metrics_elsewhere ?? [];
-    if (elsewhere.length === 0) return run;
-    const absent = { last: null, best: null, goal: null, count: 0, nan: 0 };
-    return { ...run, metrics: { ...run.metrics, ...Object.fromEntries(elsewhere.map((name) => [name, absent])) } };
   }
 
   private loadSoon(): void {
@@ -157,7 +150,9 @@ export class RunView implements Showing {
       this.relativesLine.update(this.relatives);
       this.setRun(this.shownRun);
       this.grid?.update();
-      if (found.ranks) this.write();
+      if (!found.ranks) return;
+      this.writeHead(this.shownRun);
+      this.write();
     };
     this.store.backend.ranks(id).then((ranks) => take({ ranks }), () => undefined);
     ancestorsOf(detail, this.store).then((ancestors) => take({ ancestors }), () => undefined);
@@ -166,6 +161,7 @@ export class RunView implements Showing {
   private writeHead(run: Run): void {
     const listed = Object.keys(run.metrics).length;
     const fork = this.detail && forkOf(this.detail, this.store);
+    const incomplete = this.detail ? incompleteText(this.detail) : "";
     const facts: [string, string][] = [
       ["Name by the run", run.said?.name === undefined ? "" : plain(run.said.name, 200)],
       ["Group", plain(run.group ?? "", 200)],
@@ -175,7 +171,6 @@ export class RunView implements Showing {
       ["Took", run.seconds === null ? "" : duration(run.seconds)],
       ["Last step", run.last_step === null ? "" : grouped(run.last_step)],
       ["Ended", run.reason === null ? "" : plain(run.reason, 60)],
-      ["Error", run.error === null ? "" : plain(run.error, 200)],
       ["Id", plain(run.id, 200)],
       ["Run id", run.run_id === null || run.run_id === run.id ? "" : plain(run.run_id, 200)],
       ["Size", size(run.bytes)],
@@ -192,8 +187,9 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
+      incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
       html("dl", { class: "facts" }, fork && html("div", {}, html("dt", {}, "Fork of"), html("dd", {}, fork)), ...facts.filter(([, text]) => text !== "").map(([name, text]) => html("div", {}, html("dt", {}, name), html("dd", {}, text)))),
     );
@@ -203,7 +199,7 @@ export class RunView implements Showing {
     const { detail, store } = this;
     const parts: (Part | null)[] = detail
       ? [
-          findingsSection(detail, store), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          findingsSection(detail, store), leftOutSection(detail), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
       : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];

@@ -12,7 +12,6 @@ const BARS = { height: 220, top: 22, bottom: 22 };
 /** More bars cannot be distinguished; the last ones are shown. */
 const MOST_BARS = 120;
 const LANE = 22;
-const MOST_REGIONS = 2000;
 const MOST_LANES = 12;
 
 /** Returns the timings of operations: a bar for each record, in the colours of the table below. */
@@ -23,14 +22,14 @@ export function timingsSection({ op_timings, left_out }: Detail): Part | null {
   const names = [...totals].sort(([, a], [, b]) => b - a);
   const shown = names.slice(0, COLOURS - 1).map(([name]) => name);
   const all = names.reduce((sum, [, micros]) => sum + micros, 0);
-  const rows = names.slice(0, 100).map(([name, micros]) => {
+  const rows = names.map(([name, micros]) => {
     const at = shown.indexOf(name);
     return [html("span", {}, swatchOf(at < 0 ? COLOURS - 1 : at), " ", plain(name)), micros_(micros / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
   });
   return {
     title: "Operations",
     count: op_timings.length + (left_out["op_timings"] ?? 0),
-    element: html("div", {}, html("div", { class: "scroll" }, fitted((width) => bars(op_timings.slice(-MOST_BARS), shown, width))), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
+    element: html("div", {}, html("div", { class: "scroll" }, fitted((width) => bars(op_timings.slice(-MOST_BARS), shown, width))), op_timings.length > MOST_BARS && html("p", { class: "count" }, `The last ${grouped(MOST_BARS)} records of ${grouped(op_timings.length)}; the table is of all.`), dataTable(["operation", "mean", "share"], rows, new Set([1, 2]))),
   };
 }
 
@@ -66,7 +65,8 @@ function bars(records: readonly OpTiming[], shown: readonly string[], whole: num
 /** Returns the regions as a timeline: nested ones are below. */
 export function regionsSection({ regions, row, left_out }: Detail): Part | null {
   if (regions.length === 0) return null;
-  const shown = regions.slice(0, MOST_REGIONS).filter(({ depth }) => depth < MOST_LANES);
+  const shown = regions.filter(({ depth }) => depth < MOST_LANES);
+  const deep = regions.length - shown.length;
   const end = Math.max(row.seconds ?? 0, ...shown.map(({ from, to }) => to ?? from));
   const start = Math.min(...shown.map(({ from }) => from));
   const lanes = Math.max(...shown.map(({ depth }) => depth)) + 1;
@@ -78,7 +78,7 @@ export function regionsSection({ regions, row, left_out }: Detail): Part | null 
     const texts = [svg("text", { x: 0, y: height - 5 }, duration(start)), svg("text", { x: width, y: height - 5, "text-anchor": "end" }, duration(end))];
     return svg("svg", { class: "drawing", width, height, role: "img", "aria-label": `Timeline of ${counted(regions.length, "region")}` }, ...blocks, ...texts);
   });
-  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, html("div", { class: "scroll" }, drawing), regionTable(regions, end, names)) };
+  return { title: "Regions", count: regions.length + (left_out["regions"] ?? 0), element: html("div", {}, html("div", { class: "scroll" }, drawing), deep > 0 && html("p", { class: "count" }, `${counted(deep, "region")} below ${MOST_LANES} levels are in the table alone.`), regionTable(regions, end, names)) };
 }
 
 function block({ region, from, to, depth }: Region, { x, end, colour }: { x(t: number): number; end: number; colour: number }): SVGGElement {
@@ -97,6 +97,6 @@ function regionTable(regions: readonly Region[], end: number, names: readonly st
     const known = totals.get(region) ?? { count: 0, seconds: 0 };
     totals.set(region, { count: known.count + 1, seconds: known.seconds + (to ?? end) - from });
   }
-  const rows = [...totals].sort(([, a], [, b]) => b.seconds - a.seconds).slice(0, 100).map(([name, { count, seconds }]) => [html("span", {}, swatchOf(names.indexOf(name)), " ", plain(name)), grouped(count), duration(seconds), duration(seconds / count)]);
+  const rows = [...totals].sort(([, a], [, b]) => b.seconds - a.seconds).map(([name, { count, seconds }]) => [html("span", {}, swatchOf(names.indexOf(name)), " ", plain(name)), grouped(count), duration(seconds), duration(seconds / count)]);
   return dataTable(["region", "times", "in all", "mean"], rows, new Set([1, 2, 3]));
 }

@@ -169,7 +169,7 @@ class WatchApp(App[int]):
         self._rows, self._snapshot = snapshot.rows, snapshot
         for run, alerts in snapshot.alerts.items():
             if run in self._rows:
-                self._rows[run] = self._rows[run] | {"alerts": alerts.begun, "open_alerts": len(alerts.open)}
+                self._rows[run] = self._rows[run] | alerts.incidents.counts
         self._update()
 
     # What is in sight.
@@ -223,7 +223,8 @@ class WatchApp(App[int]):
         line.set_class(shown is not None, "open")
         if shown is not None:
             alerts = found[shown[1]]
-            alert = alerts.open[-1] if alerts.open else alerts.last
+            still_open = alerts.incidents.open
+            alert = still_open[-1] if still_open else alerts.last
             name = shortened(self._rows[shown[1]]["name"], _NAME_COLUMNS)
             style = _ALERT_STYLES[alert.level] if alert.event == "begun" else "dim"
             said = alert_line(alert, Terminal(color="never"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.errors import ToyspecError
 from toyspec.format.run_files import ranks_beside
+from toyspec.health.alerts import Incidents
 from toyspec.health.live import WatchedRun
 
 if TYPE_CHECKING:
@@ -24,10 +26,7 @@ _MOST_RUNS = 100
 class RunAlerts(NamedTuple):
     """The incidents of one run."""
 
-    begun: int
-    """Number of incidents so far."""
-    open: tuple[HealthAlert, ...]
-    """Those that have not ended, the newest last."""
+    incidents: Incidents
     last: HealthAlert
     """The last begin or end of one."""
     number: int
@@ -85,9 +84,8 @@ class LiveAlerts:
 
     def _take(self, run: str, alert: HealthAlert) -> None:
         known = self.found.get(run)
-        begun, still_open = (0, ()) if known is None else (known.begun, known.open)
-        still_open = tuple(each for each in still_open if each.subject != alert.subject)
-        if alert.event == "begun":
-            begun, still_open = begun + 1, (*still_open, alert)
+        # The screen reads what it was given meanwhile.
+        incidents = Incidents() if known is None else copy.deepcopy(known.incidents)
+        incidents.take(alert)
         self._number += 1
-        self.found = {**self.found, run: RunAlerts(begun, still_open, alert, self._number)}
+        self.found = {**self.found, run: RunAlerts(incidents, alert, self._number)}
