@@ -88,9 +88,9 @@ def curves(
             {"train loss": [(1, 0.5)], "val loss": [(1, 0.75)]},
         ),
         (
-            "Epoch 1, Step 5: KL Divergence Loss=0.5, Total Loss=0.75\nEpoch 2 - Average Loss: 0.25, Samples: 3\n",
+            "Epoch 1, Step 5: KL Loss=0.5, Total Loss=0.75\nEpoch 2 - Average Loss: 0.25, Samples: 3\n",
             "epoch-console",
-            {"KL Divergence Loss": [(5, 0.5)], "Total Loss": [(5, 0.75)], "Average Loss": [(5, 0.25)], "Samples": [(5, 3)]},
+            {"KL Loss": [(5, 0.5)], "Total Loss": [(5, 0.75)], "Average Loss": [(5, 0.25)], "Samples": [(5, 3)]},
         ),
         (
             "Epoch 1/9 - Loss Critic: 0.5, Loss Actor: -0.75\n",
@@ -197,11 +197,12 @@ def curves(
             {"Loss": [(1, 0.5), (2, 0.25)]},
         ),
         ("loss,cer\n0.5,1.5\n0.25,1.25\n", "rows-csv", {"loss": [(0, 0.5), (1, 0.25)], "cer": [(0, 1.5), (1, 1.25)]}),
-        ("val_loss, acc, time\n0.5,1.5,2.5\n", "rows-csv", {"val_loss": [(0, 0.5)], "acc": [(0, 1.5)], "time": [(0, 2.5)]}),
-        # How far a progress bar is, is no metric.
+        ("loss, acc, time\n0.5,1.5,2.5\n", "rows-csv", {"loss": [(0, 0.5)], "acc": [(0, 1.5)], "time": [(0, 2.5)]}),
+        # The percentage of a progress bar is not a metric.
         (
             (
-                "Epoch 1/2 train:   0%|          | 0/3 [00:00<?, ?it/s]\rEpoch 1/2 train: 100%|██████████| 3/3 [00:01<00:00]\n"
+                "Epoch 1/2 train:   0%|          | 0/3 [00:00<?, ?it/s]\r"
+                "Epoch 1/2 train: 100%|██████████| 3/3 [00:01<00:00]\n"
                 "Epoch 1/2 val:  50%|█████     | 1/2 [00:01<00:01, loss=0.5]\nEpoch 1/2 | acc: 71% | Train Loss: 0.25\n"
             ),
             "epoch-console",

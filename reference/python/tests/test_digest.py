@@ -257,6 +257,15 @@ def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
     assert 1 == sum(line.startswith("ends 0") for line in made.render("text").splitlines())
 
 
+def test_path_of_a_digest_in_json_opens_the_stream(tmp_path: Path) -> None:
+    """A line feed in a path is one in JSON, and is inert in text."""
+    with toyspec.start_run(tmp_path / "two\nlines", run_id="a", git=None) as run:
+        run.step(1, loss=1.0)
+    made = digest([run.directory])
+    assert run.events_path == json.loads(made.render("json"))["runs"][0]["stream"]
+    assert "two\\x0alines" in made.render("text").splitlines()[0]
+
+
 @pytest.mark.parametrize("names", [[f"m{at}" for at in range(2000)], ["n" * 10_000 + str(at) for at in range(10)]])
 def test_many_and_long_names_keep_the_promise(names: list[str], tmp_path: Path) -> None:
     """What there is no room for is counted, and its cursor asks for it; the digest stays within its tokens."""

@@ -19,6 +19,7 @@ from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing
 from toyspec.runs.summarizing import summarize_run
 
@@ -162,7 +163,7 @@ class _Packing:
     def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
         self._read, self._tokens, self._form = read, tokens, form
         self._runs = [
-            {"run": shortened(each.summary.name, _MOST_CHARS), "stream": printable(each.path)} for each in read
+            {"run": shortened(each.summary.name, _MOST_CHARS), "stream": encodable(each.path)} for each in read
         ]
 
     def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
@@ -378,7 +379,7 @@ def _json_lines(made: Digest) -> Iterator[str]:
 
 def _text_lines(made: Digest) -> Iterator[str]:
     for at, run in enumerate(made.runs):
-        yield f"{at} {run['run']}  {run['stream']}\n"
+        yield f"{at} {run['run']}  {printable(run['stream'])}\n"
     yield f"{_UNTRUSTED} Values without a line are computed.\n"
     for item in made.items:
         yield _item_text(item, "text")

@@ -16,7 +16,7 @@ from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress, size
-from toyspec.cli.shown_things import has_things, named_things
+from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
@@ -181,10 +181,13 @@ def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]
         # The copy that was read has a name of its own.
         named = facts["name"] if facts["name"] != facts["run"] else "-"
         facts |= {"run": "-", "path": "-", "name": named, "stream": "-"}
+    things, more = thing_objects(run.path) if _has_things(run) else ([], {})
     return {
         **facts,
         **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
-        "left_out": {"metrics": run.metrics_left_out, **run.left_out},
+        "left_out": {"metrics": run.metrics_left_out, **run.left_out, **more},
+        "missing": run.missing,
+        **({} if is_address(run.path) else {"things": things}),
         "start": run.start,
         "end": run.end,
         "evals": run.evals,
@@ -193,6 +196,10 @@ def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]
         "seal": _seal(counts) if has_seal(run.directory) else None,
         "findings": counts,
     }
+
+
+def _has_things(run: RunSummary) -> bool:
+    return run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds)
 
 
 def _series(curve: Curve) -> dict[str, Any]:
@@ -222,7 +229,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
-    if run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds):
+    if _has_things(run):
         yield from named_things(run.path)
     # An end without members of its own says no more than the state.
     end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))

@@ -59,18 +59,7 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
 
     Things of one sort and name are one text: how many there are, of which steps. Raises StreamError.
     """
-    # Imported here: start-up time counts.
-    from toyspec.reading.reader import read
-
-    found: dict[tuple[str, str], _Thing] = {}
-    more: dict[str, int] = {}
-    with read(path, mode="salvage", attempts="latest", dialect=None) as reading:
-        for record in reading:
-            for key, note in _named(record):
-                if key not in found and len(found) >= _MOST_NAMES:
-                    more[key[0]] = more.get(key[0], 0) + 1
-                else:
-                    found.setdefault(key, _Thing()).take(record, note)
+    found, more = _things(path)
     for title in dict.fromkeys(title for title, _ in found):
         of_title = [(name, thing) for (each, name), thing in found.items() if each == title]
         for name, thing in of_title[:_MOST_LISTED]:
@@ -80,16 +69,38 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
             yield title, f"and {left} more under other names"
 
 
-def _named(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield title and name of each thing that *record* is or has, with what describes it."""
+def thing_objects(path: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return what ``named_things`` names as JSON objects, unshortened, and the number of others by their sort."""
+    found, more = _things(path)
+    return [{"sort": sort, "name": name, **thing.members()} for (sort, name), thing in found.items()], more
+
+
+def _things(path: str) -> tuple[dict[tuple[str, str], _Thing], dict[str, int]]:
+    # Imported here: start-up time counts.
+    from toyspec.reading.reader import read
+
+    found: dict[tuple[str, str], _Thing] = {}
+    more: dict[str, int] = {}
+    with read(path, mode="salvage", attempts="latest", dialect=None) as reading:
+        for record in reading:
+            for key, said in _named(record):
+                if key not in found and len(found) >= _MOST_NAMES:
+                    more[key[0]] = more.get(key[0], 0) + 1
+                else:
+                    found.setdefault(key, _Thing()).take(record, said)
+    return found, more
+
+
+def _named(record: Record) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
+    """Yield title and name of each thing that *record* is or has, with the members that describe it."""
     if record.kind == "scalars":
         texts = record.get("texts")
         for name, text in texts.items() if isinstance(texts, dict) else ():
-            yield ("text", name), _text(text)
+            yield ("text", name), {"text": text} if isinstance(text, str) else {}
         return
     key = _key(record)
     if key is not None:
-        yield key, _note(record)
+        yield key, _described(record)
 
 
 def _key(record: Record) -> tuple[str, str] | None:
@@ -113,18 +124,18 @@ class _Thing:
         self.count = 0
         self._first: int | float | None = None
         self._last: int | float | None = None
-        self._note = ""
+        self._said: dict[str, str] = {}
         self._reward_low, self._reward_high = math.inf, -math.inf
         self._reward_sum = 0.0
         self._reward_count = 0
 
-    def take(self, record: Record, note: str) -> None:
-        """Take in one record, with what describes it."""
+    def take(self, record: Record, said: dict[str, str]) -> None:
+        """Take in one record, with the members that describe it."""
         self.count += 1
         if record.step is not None:
             self._first = record.step if self._first is None else min(self._first, record.step)
             self._last = record.step if self._last is None else max(self._last, record.step)
-        self._note = note or self._note
+        self._said = said or self._said
         reward = number(record.get("reward"))
         if record.kind == "sample" and reward is not None:
             self._reward_low, self._reward_high = min(self._reward_low, reward), max(self._reward_high, reward)
@@ -141,18 +152,29 @@ class _Thing:
         if self._reward_count:
             low, high, mean = map(figure, (self._reward_low, self._reward_high, self._reward_sum / self._reward_count))
             parts.append(f"reward {low} to {high}, mean {mean}")
-        return "  ".join([*parts, *([self._note] if self._note else [])])
+        said = [_text(value) for key, value in self._said.items() if key != "file" and value]
+        said += [f"last in {self._said['file']}"] if "file" in self._said else []
+        return "  ".join([*parts, *([", ".join(said)] if said else [])])
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of the JSON object: those of the last record, and sums over all."""
+        steps = {} if self._first is None else {"first_step": self._first, "last_step": self._last}
+        count = self._reward_count
+        mean = self._reward_sum / count if count and math.isfinite(self._reward_sum) else None
+        reward = {"reward": {"lowest": self._reward_low, "highest": self._reward_high, "mean": mean}} if count else {}
+        return {"count": self.count, **steps, **reward, **self._said}
 
 
-def _note(record: Record) -> str:
+def _described(record: Record) -> dict[str, str]:
     """Return what the last record of a name says."""
-    if record.kind == "alert":
-        return _text(record.get("text"))
     if record.kind == "media":
         sha256, media_type = record.get("sha256"), record.get("media_type")
         file = media_file(sha256, media_type) if isinstance(sha256, str) and isinstance(media_type, str) else None
-        return f"{_text(media_type)}, last in {file}" if file else _text(media_type)
-    return _text(record.get("role")) if record.kind in ("artifact", "reference") else ""
+        found = {"media_type": media_type, "file": file}
+    else:
+        key = {"alert": "text", "artifact": "role", "reference": "role"}.get(record.kind or "", "")
+        found = {key: record.get(key)} if key else {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
 def _text(value: Any) -> str:

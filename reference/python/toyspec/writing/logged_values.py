@@ -325,7 +325,7 @@ def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None
 
 
 def _move_mappings(members: dict[str, Any]) -> None:
-    """Move numbers of a step that are mappings, such as a loss of several parts, to ``extra``, which names the parts."""
+    """Move numbers of a step that are mappings, such as a loss of several parts, to ``extra``, which names them."""
     for name, declared in _FIELDS["step"].items():
         if declared != "number" or type(members.get(name)) in _BUILT_IN or name not in members:
             continue

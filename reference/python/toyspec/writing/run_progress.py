@@ -240,7 +240,7 @@ class LoggedNames:
 
     def take(self, kind: str | None, event: Mapping[str, Any], phase: str) -> None:
         """Learn from a record in the stream, whose run is in *phase*."""
-        step = event.get("step")
+        step: Any = event.get("step")
         if kind == "run_resume":
             self._go_back(event.get("from_step"))
         elif not _is_count(step) or (_phase(event) or phase) != _TRAIN:
