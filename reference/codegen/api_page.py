@@ -28,6 +28,18 @@ description: "Everything that can be imported from toyspec: every function and c
 <!-- Made by `make generate` from toyspec/; do not edit. -->
 
 Everything that can be imported from `toyspec`, by subject. What is not listed here may change without notice.
+Most programs need these calls:
+
+```python
+import toyspec
+
+with toyspec.start_run("runs", config={"lr": 3e-4}) as run:  # log a run
+    run.step(loss=2.5)
+
+loss = toyspec.history(run.directory, "loss")  # the values of a metric, by step
+runs = toyspec.list_runs("runs")  # what every run was, and how it ended
+report = toyspec.check("runs")  # what is wrong with their logs
+```
 """
 
 

@@ -94,6 +94,21 @@ def scheme_of(page: Page) -> str | None:
     return page.locator("body").get_attribute("data-md-color-scheme")
 
 
+def test_start_page_is_light(watch: Watch) -> None:
+    """Who only reads the start page loads neither the theme's script, nor the viewer, nor what the search knows."""
+    page = watch.new_page(PHONE)
+    sizes: dict[str, int] = {}
+    page.on("response", lambda answer: sizes.update({answer.url: len(answer.body())}))
+    page.goto("", wait_until="networkidle")
+    unwanted = [url for url in sizes if re.search(r"javascripts/|toyspec-viewer|search", url)]
+    assert [] == unwanted
+    assert len(sizes) <= 20
+    assert sum(sizes.values()) <= 350_000
+    page.mouse.move(50, 300)
+    page.wait_for_function("document.documentElement.classList.contains('js')")
+    assert any("javascripts/bundle" in url for url in sizes)
+
+
 def test_scheme_can_be_chosen(page: Page) -> None:
     """The button goes from the system's scheme to light, to dark and back, and the next page keeps the choice."""
     page.emulate_media(color_scheme="dark")
