@@ -225,8 +225,8 @@ function middlesOf(top: Float64Array): Middles {
 }
 
 /**
- * Returns whether a bucket is no spike since half of its neighbours on one side reach it, or enough of all are about the middle of its block: to
- * count them takes a tenth of the time that their order takes.
+ * Returns whether a bucket cannot be a spike, since half of its neighbours on one side reach it, or enough of all are about
+ * the middle of its block: to count them takes a tenth of the time that their order takes.
  */
 function isNear(top: Float64Array, at: number, middles: Middles): boolean {
   const [low, high, own] = [middles.low[at >> BLOCK_BITS]!, middles.high[at >> BLOCK_BITS]!, top[at]!];
