@@ -169,6 +169,31 @@ test("a spike is a bucket far from those around it, up or down, and a fall, a st
   assert.deepEqual(spanOf(curve([1, 1, 1], [8, 16, 24], 8), 1), [8, 16]);
 });
 
+test("a spike is five interquartile ranges above the medians of both sides, wherever it is", () => {
+  const quantile = (values: readonly number[], share: number) => [...values].sort((a, b) => a - b)[Math.floor(share * (values.length - 1))]!;
+  const isUp = (values: readonly number[], at: number, sign: number): boolean => {
+    const finite = (part: readonly number[]) => part.filter((value) => !Number.isNaN(value)).map((value) => sign * value);
+    const [left, right] = [finite(values.slice(Math.max(0, at - 16), at)), finite(values.slice(at + 1, at + 17))];
+    const [both, base] = [[...left, ...right], Math.max(quantile(left, 0.5), quantile(right, 0.5))];
+    return sign * values[at]! - base > Math.max(5 * (quantile(both, 0.75) - quantile(both, 0.25)), 1e-9 * Math.abs(base));
+  };
+  let state = 7;
+  const chance = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  let spikes = 0;
+  for (let round = 0; round < 60; round++) {
+    const [slope, noise, rare, jump] = [0.1 * (chance() - 0.5), chance(), 0.15 * chance(), 10 * chance()];
+    const values = Array.from({ length: 200 }, (_, at) => (chance() < 0.02 ? NaN : slope * at + (at > 90 ? jump : 0) + noise * (at % 80 < 44 ? 1 : 0.01) * (chance() + chance()) + (chance() < rare ? 20 * Math.round(3 * chance() - 1.5) : 0)));
+    const found = new Set(spikesOf(curve(values), false).map(({ bucket }) => bucket));
+    // Single values: at the ends, a fall is none.
+    for (let at = 1; at < 199; at++) {
+      const isOne = isUp(values, at, 1) || isUp(values, at, -1);
+      assert.equal(found.has(at), isOne, `round ${round}, bucket ${at}`);
+      spikes += isOne ? 1 : 0;
+    }
+  }
+  assert.ok(spikes > 100);
+});
+
 test("a difference is taken at the same places, and the run that is subtracted is left out", () => {
   const [made, ...others] = differences([series([1, 2, 3], "a"), series([2, 4, 9, 9], "b")], "a");
   assert.equal(others.length, 0);

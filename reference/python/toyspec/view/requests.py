@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from functools import partial
+from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -21,23 +21,20 @@ from toyspec.runs.rows import encodable
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
-from toyspec.view.details import detail_of, files_beside
-from toyspec.view.edits import EditRefusedError, edit_in, writable_names, write_edit
 from toyspec.view.frames import frame
-from toyspec.view.ranks import ShownRanks
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
 from toyspec.view.token_totals import token_totals
-from toyspec.writing.annotating import user_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.view.buckets import Buckets
     from toyspec.view.live_runs import LiveRuns
+    from toyspec.view.ranks import ShownRanks
     from toyspec.view.scanned_runs import LiveCurves
     from toyspec.view.sent_files import OpenFile
     from toyspec.view.viewed_runs import ViewedRun
@@ -72,8 +69,14 @@ class Answers:
         """Answer for *catalog*; *edits* says whether annotations are written, and with the name of this user."""
         self.catalog = catalog
         self._edits = edits
-        self._ranks = ShownRanks()
         self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
+
+    @cached_property
+    def _ranks(self) -> ShownRanks:
+        # Imported here, as below: a list of runs and their curves need none of it, and start-up time counts.
+        from toyspec.view.ranks import ShownRanks
+
+        return ShownRanks()
 
     def close(self) -> None:
         """Keep the frames that were sent."""
@@ -91,11 +94,15 @@ class Answers:
         if any(isinstance(root, CatalogRoot) for root in roots):
             listing["drawn"] = MOST_DRAWN
         if self._edits != "refused":
+            from toyspec.view.edits import writable_names
+
             listing["edit"] = [encodable(name) for name in writable_names(roots)]
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:
         """Return one run whole."""
+        from toyspec.view.details import detail_of
+
         entry = self._entry(query)
         if entry.problem is not None:
             raise RefusedError(404, entry.problem)
@@ -228,6 +235,9 @@ class Answers:
 
     def annotate(self, body: bytes) -> bytes:
         """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
+        from toyspec.view.edits import EditRefusedError, edit_in, write_edit
+        from toyspec.writing.annotating import user_name
+
         try:
             edit = edit_in(body)
             entry = self._entry({"run": [edit.run]})
@@ -241,6 +251,8 @@ class Answers:
     @staticmethod
     def _require_inside(entry: ViewedRun) -> None:
         """Refuse one rank of a run, and a run to whose folder a link leads from elsewhere."""
+        from toyspec.view.edits import EditRefusedError
+
         if rank_of(os.path.basename(entry.path)):
             raise EditRefusedError(404, "this is one rank of a run; annotate the run")
         real, root = os.path.realpath(entry.path), entry.root.real
@@ -268,6 +280,8 @@ class Answers:
     @staticmethod
     def _path_of(entry: ViewedRun, query: Query) -> str:
         wanted = _required(query, "path")
+        from toyspec.view.details import files_beside
+
         for file in files_beside(entry.path):
             if file.name == wanted:
                 return file.path

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.catalog.layout import MANIFEST, read_manifest
-from toyspec.catalog.reading import ShownRun, shown_runs
 from toyspec.errors import CatalogError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.places.addresses import is_address, public
@@ -24,6 +23,7 @@ from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaini
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
+    from toyspec.catalog.reading import ShownRun
     from toyspec.view.viewed_runs import ViewedCatalogRun
 
 
@@ -96,6 +96,9 @@ class CatalogRoot(Root):
 
     def runs(self, *, is_only: bool) -> Iterator[CataloguedRun]:
         """Yield the runs below this root; unless it *is_only* one, ids begin with its name. Raise CatalogError."""
+        # Imported here: other roots do not need it, and start-up time counts.
+        from toyspec.catalog.reading import shown_runs
+
         name = encodable(self.name)
         known: set[str] = set()
         for shown in shown_runs(self.catalog):
