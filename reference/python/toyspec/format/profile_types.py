@@ -160,7 +160,7 @@ _BOUNDS = {
 
 
 def bound_in_words(keyword: str, bound: Any) -> str:
-    """Return what a schema expects of a value by *keyword*, "at least 3 items"; empty for one that is no bound."""
+    """Return what a schema expects of a value by *keyword*, "at least 3 items"; empty for a keyword without one."""
     words = _BOUNDS.get(keyword, "").format(bound)
     return words.removesuffix("s") if bound == 1 else words
 
