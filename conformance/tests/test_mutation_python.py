@@ -105,6 +105,18 @@ def test_a_constant_asks_the_tests_that_use_it() -> None:
     assert ["raises"] == asked(tests[:1], mutant_of("LIMIT", "LIMIT"))
 
 
+def test_a_function_that_keeps_its_results_asks_the_tests_of_its_callers() -> None:
+    """It is executed once in a process, for the first test that calls it."""
+    source = (
+        "@lru_cache(maxsize=8)\ndef kept():\n    return 2\ndef used():\n    return kept()\ndef other():\n    return 1\n"
+    )
+    module = Module("room/counter", source)
+    (mutant, *_) = (each for each in module.mutants if each.function == "kept")
+    tests = [recorded("first", 1.0, "11", source), recorded("later", 2.0, "01", source)]
+    tests.append(recorded("other", 1.0, "001", source))
+    assert ["first", "later"] == [test.name for batch in Reach(tests, {}).asked(module, mutant) for test in batch]
+
+
 def test_after_a_change_of_the_module_its_functions_count() -> None:
     """The statements of another source have other numbers, so that each test of the function is asked."""
     before = "LIMIT = 2\n" + SOURCE

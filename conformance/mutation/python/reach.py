@@ -41,26 +41,32 @@ class Reach:
     def asked(self, module: Module, mutant: Mutant) -> Iterator[list[Test]]:
         """Yield the tests that *mutant* of *module* is asked: those that are most about it, then the others.
 
-        A test can notice a change of a statement only if it executes it. Where the module is not the one that was
+        A test can notice a change of a statement only if it executes it, or uses a function that keeps its results: the
+        first test of a process that does executes it for all. Where the module is not the one that was
         recorded, it is the function that counts; for what is executed at import, the statements that use the constant.
         """
-        found = [test for test in self._by_module.get(module.name, ()) if self._is_executed(module, mutant, test)]
+        wanted = _wanted(module, mutant)
+        found = [test for test in self._by_module.get(module.name, ()) if self._is_executed(module, wanted, test)]
         if mutant.statement == EVERYWHERE and not found:
             found = self._by_module.get(module.name, [])
         first = _within(_by_focus(found, module.name)[:_FIRST_TESTS], _FIRST_SECONDS)
         rest = _within(_by_turns([test for test in found if test not in first]), _MOST_SECONDS)
         yield from (part for part in (first, rest) if part)
 
-    def _is_executed(self, module: Module, mutant: Mutant, test: Test) -> bool:
+    def _is_executed(self, module: Module, wanted: frozenset[int], test: Test) -> bool:
         executed = test.executed[module.name]
-        wanted = {mutant.statement}
-        if mutant.statement == EVERYWHERE:
-            wanted = set(module.users(mutant.function.rpartition(".")[2]))
         if executed.digest == listing.digest(module):
             return any(executed.statements[at : at + 1] == "1" for at in wanted)
         names = {statement.function for statement in module.statements if statement.number in wanted}
         layout = self._layouts[layout_key(module.name, executed.digest)]
         return any(seen == "1" and name in names for seen, name in zip(executed.statements, layout, strict=False))
+
+
+def _wanted(module: Module, mutant: Mutant) -> frozenset[int]:
+    """Return the numbers of the statements one of which a test executes that can notice *mutant*."""
+    if mutant.statement == EVERYWHERE:
+        return module.users(mutant.function.rpartition(".")[2])
+    return module.callers_of_kept(mutant.function) | {mutant.statement}
 
 
 def layout_key(module: str, digest: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
+from toyspec.runs.ranks import ranks_row
 
 
 def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int = 3) -> None:
@@ -102,6 +104,17 @@ def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: 
     assert (2, [0, 1]) == (told["first_to_stop"]["rank"], [each["behind"] for each in told["ranks"]])
     main(["show", str(tmp_path / "run")])
     assert "rank 2: its last is step 2" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
+def test_answer_has_a_path_that_is_not_text(tmp_path: Path) -> None:
+    """JSON is UTF-8: what no reader of it takes is escaped in every path."""
+    run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    write(run, 0, steps(3) + end(3))
+    (run / "events.rank-1.jsonl").write_bytes(b"\x1f\x8b not gzip")
+    row = ranks_row(toyspec.ranks_of(run))
+    paths = [row["directory"], row["ranks"][0]["path"], row["errors"][0]["path"]]
+    assert [True] * 3 == [path.encode().decode().startswith(f"{tmp_path}/\\udcff") for path in paths]
 
 
 def test_run_of_one_process(tmp_path: Path) -> None:

@@ -112,3 +112,6 @@ def test_a_summary_shows_what_it_is_about(tmp_path: Path) -> None:
         run.step(3, loss=0.5)
     shown = f"RunSummary({run.directory!r}, name='first', state='complete', last_step=3, final_loss=0.5)"
     assert shown == repr(summarize_run(run.directory))
+    with start_run(tmp_path, run_id="b", git=None) as run:
+        pass
+    assert f"RunSummary({run.directory!r}, name='b', state='complete')" == repr(summarize_run(run.directory))

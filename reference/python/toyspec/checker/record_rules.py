@@ -101,8 +101,11 @@ class RecordValidator:
     """Validates records of one profile."""
 
     def __init__(self, profile: Profile) -> None:
+        from toyspec.format.own_profiles import is_loaded
+
         self._fields = FIELDS[profile]
         self._definitions = _definitions(profile)
+        self._expected = _expected_by_user if is_loaded(profile) else _expected
         self._validators: dict[str, Any] = {}
 
     def findings(
@@ -114,7 +117,7 @@ class RecordValidator:
         """
         found: dict[str, RecordFinding] = {}
         for error in self._validator(kind).iter_errors(value):
-            for finding in _findings_of(kind, error):
+            for finding in _findings_of(kind, error, self._expected):
                 known = found.get(finding.pointer)
                 if known is None or _PRIORITY.index(finding.rule) < _PRIORITY.index(known.rule):
                     found[finding.pointer] = finding
@@ -162,7 +165,7 @@ def nearest(name: str, known: list[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def _findings_of(kind: str, error: ValidationError) -> Iterator[RecordFinding]:
+def _findings_of(kind: str, error: ValidationError, expected_by: Callable[[str, Any], str]) -> Iterator[RecordFinding]:
     path = list(error.absolute_path)
     pointer = pointer_to(path)
     if error.validator == "required":
@@ -176,12 +179,26 @@ def _findings_of(kind: str, error: ValidationError) -> Iterator[RecordFinding]:
     rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
     if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
         rule = rules.UNSUPPORTED_SCHEMA
-    yield RecordFinding(rule, pointer, _message(pointer, error))
+    phrase = expected_by(str(error.validator), error.validator_value)
+    yield RecordFinding(rule, pointer, _message(pointer, error, phrase))
 
 
-def _message(pointer: str, error: ValidationError) -> str:
-    value, expected, keyword = error.instance, error.validator_value, str(error.validator)
-    phrase = _EXPECTED.get(keyword, lambda _: messages.EXPECTED_BINARY32)(expected)
+def _expected(keyword: str, bound: Any) -> str:
+    """Return what *keyword* of a schema of toyspec expects: those that are not listed are the bounds of binary32."""
+    return _EXPECTED[keyword](bound) if keyword in _EXPECTED else messages.EXPECTED_BINARY32
+
+
+def _expected_by_user(keyword: str, bound: Any) -> str:
+    """Return what *keyword* of a user's schema expects, which may be any of JSON Schema."""
+    from toyspec.format.profile_types import bound_in_words
+
+    if keyword in _EXPECTED and keyword != "pattern":
+        return _EXPECTED[keyword](bound)
+    return bound_in_words(keyword, bound) or f"what `{shortened(keyword)}` in the schema allows"
+
+
+def _message(pointer: str, error: ValidationError, phrase: str) -> str:
+    value, keyword = error.instance, str(error.validator)
     if isinstance(value, list) and keyword in {"minItems", "maxItems"}:
         path = shortened(pointer.removeprefix("/"))
         return messages.unexpected_length(path=path, count=len(value), expected=phrase)

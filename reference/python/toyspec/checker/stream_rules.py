@@ -89,8 +89,7 @@ class First(Rule):
 class Once(Rule):
     """No second record of the kind."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule: str = rule["rule"]
         self._kind: str = rule["kind"]
         self.kinds = self.loud = frozenset({self._kind})
@@ -107,8 +106,7 @@ class Once(Rule):
 class Last(Rule):
     """No record follows one of the kind, until the run goes on."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule: str = rule["rule"]
         self._kind: str = rule["kind"]
         self.loud = frozenset({self._kind})
@@ -134,8 +132,7 @@ class Last(Rule):
 class Present(Rule):
     """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule: str = rule["rule"]
         self._kind: str = rule["kind"]
         self.kinds = self.loud = frozenset({self._kind})
@@ -165,8 +162,7 @@ def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
 class Monotone(Rule):
     """A field does not decrease; with repeats refused it increases."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._field = rule["rule"], rule["field"]
         self._column = _column_of(self._field)
         self._strict = rule["repeats"] == "refused"
@@ -308,8 +304,7 @@ class SameAsLast(Rule):
 class Nested(Rule):
     """Records of two kinds nest like a stack."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._enter, self._exit = rule["rule"], rule["enter"], rule["exit"]
         self._field, self._closed_by, self._cleared = rule["field"], rule["closed_by"], rule["cleared_by_gap"]
         self.kinds = frozenset({self._enter, self._exit, self._closed_by})
@@ -434,8 +429,7 @@ class Requires(Rule):
 class LessThan(Rule):
     """A field is smaller than another one of the same record."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._field, self._than = rule["rule"], rule["field"], rule["than"]
         self.kinds = self.loud = frozenset({rule["kind"]})
 
@@ -453,8 +447,7 @@ class LessThan(Rule):
 class Differs(Rule):
     """The value at a pointer differs from a field of the same record."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._field, self._pointer = rule["rule"], rule["field"], rule["pointer"]
         self.kinds = self.loud = frozenset({rule["kind"]})
 
@@ -469,8 +462,7 @@ class Differs(Rule):
 class Inside(Rule):
     """A field is a path that does not leave the directory of the stream."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._field = rule["rule"], rule["field"]
         self.kinds = self.loud = frozenset({rule["kind"]})
 
@@ -485,8 +477,7 @@ class Inside(Rule):
 class Counted(Rule):
     """A field is a map of counts, none of which is greater than 0."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._field = rule["rule"], rule["field"]
         self.kinds = self.loud = frozenset({rule["kind"]})
 
@@ -561,8 +552,7 @@ class Filed(Rule):
 class NullNumber(Rule):
     """A null among numbers, reported once."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        del facts
+    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
         self._rule, self._fields = rule["rule"], rule["fields"]
         self.kinds = frozenset({rule["kind"]}) if "kind" in rule else None
         self._done = False

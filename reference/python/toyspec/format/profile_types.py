@@ -144,19 +144,25 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-_BOUNDS = (
-    ("minimum", "at least {}"),
-    ("exclusiveMinimum", "more than {}"),
-    ("maximum", "at most {}"),
-    ("exclusiveMaximum", "less than {}"),
-    ("multipleOf", "a multiple of {}"),
-    ("minLength", "at least {} characters"),
-    ("maxLength", "at most {} characters"),
-    ("pattern", "matches `{}`"),
-    ("format", "format {}"),
-    ("minItems", "at least {} items"),
-    ("maxItems", "at most {} items"),
-)
+_BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "a match of `{}`",
+    "format": "format {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+}
+
+
+def bound_in_words(keyword: str, bound: Any) -> str:
+    """Return what a schema expects of a value by *keyword*, "at least 3 items"; empty for a keyword without one."""
+    words = _BOUNDS.get(keyword, "").format(bound)
+    return words.removesuffix("s") if bound == 1 else words
 
 
 def _in_words(schema: Schema) -> str:
@@ -167,7 +173,7 @@ def _in_words(schema: Schema) -> str:
         values = [schema["const"]] if "const" in schema else schema["enum"]
         return " or ".join(f"`{json.dumps(each)}`" for each in values)
     types = " or ".join(_type_in_words(name, schema) for name in _names(schema)) or "any"
-    bounds = [text.format(schema[key]) for key, text in _BOUNDS if key in schema]
+    bounds = [bound_in_words(key, schema[key]) for key in _BOUNDS if key in schema]
     return ", ".join([types, *bounds])
 
 
