@@ -18,11 +18,16 @@ import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
 from test_convert_round_trips import munin_root
+from test_convert_tables import sample_of
+from test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.format_modules import load
+from toyspec.convert.protobuf import double_field, field, integer_field
+from toyspec.format.dialects import dialects
 
 FOLDER = Path(__file__).parent / "whole_conversions"
 RUNS = Path(__file__).parent / "transcripts" / "more"
+_MOST_LINES = 60
 EXPORTED = [name for name in exportable() if load(name).FORMAT.export_needs is None]
 
 
@@ -62,7 +67,10 @@ def _files(folder: Path) -> Iterator[str]:
             yield "(what is in it is below)"
             continue
         try:
-            yield data.decode().rstrip("\n")
+            lines = data.decode().splitlines()
+            yield from lines[:_MOST_LINES]
+            if len(lines) > _MOST_LINES:
+                yield f"{len(lines)} lines, SHA-256 {hashlib.sha256(data).hexdigest()}"
         except UnicodeDecodeError:
             yield f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}"
 
@@ -87,6 +95,98 @@ def test_whole_import_of_a_munin_root(tmp_path: Path) -> None:
     munin_root(tmp_path / "root")
     report = imported(tmp_path / "root", tmp_path / "out", "munin", max_examples=100)
     _compare("import-munin-root", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
+def test_whole_import_of_a_dialect(name: str, tmp_path: Path) -> None:
+    """Every record of the bundles and all that the report says, of the log of each program."""
+    report = imported(sample_of(name), tmp_path)
+    _compare(f"dialect-{name}", _report(report, sample_of(name).parent, tmp_path), _made(report, tmp_path))
+
+
+def _objects(step: int, **objects: dict[str, Any]) -> bytes:
+    """Return a history record with *objects*, whose members have the name of the object before their own."""
+    named = [([name, *key.split(".")], value) for name, each in objects.items() for key, value in each.items()]
+    items = [(b"".join(field(2, part) for part in parts), value) for parts, value in [*named, (["_step"], step)]]
+    return field(2, b"".join(field(1, name + field(16, json.dumps(value))) for name, value in items))
+
+
+def _wandb_records() -> Iterator[bytes]:
+    """Yield a record of each kind of W&B, as its protocol has them, with and without a place in toy/v1."""
+    at = field(17, integer_field(1, 1790000000) + integer_field(2, 250_000_000))
+    config = b"".join(
+        field(1, field(1, name) + field(16, text))
+        for name, text in (("lr", "0.5"), ("net", '{"depth":2}'), ("rate", "NaN"), ("_wandb", "{}"))
+    )
+    git = field(21, field(1, "https://host/repo") + field(2, "0" * 40))
+    facts = ((2, "team"), (3, "proj"), (6, "grp"), (7, "train"), (8, "sunny"), (9, "a note"), (12, "sweep7"))
+    labels = b"".join(field(number, text) for number, text in facts)
+    tags = field(10, "x") + field(10, "y") + field(13, "node7")
+    yield field(17, field(1, "abc") + labels + tags + git + field(4, config) + at)
+    yield field(26, field(1, "linux") + field(6, "train.py"))
+    yield field(12, field(1, "acc") + field(4, "epoch") + integer_field(8, 2))
+    yield field(12, field(2, "val/*") + field(7, integer_field(1, 1)))
+    yield field(12, integer_field(8, 1))
+    yield row(0, loss=0.5, acc=1, big=2**60, stage="warm", none=None, flag=True, list=[1, 2])
+    yield row(1, loss=float("nan"), acc=float("inf"), other=-float("inf"))
+    image = {"_type": "image-file", "path": "media/a.png", "width": 4, "height": 3, "caption": "a cat", "odd": 1}
+    yield _objects(
+        2, pic=image, gone={"_type": "image-file", "path": "media/no.png"}, out={"_type": "x", "path": "../b"}
+    )
+    several = {"_type": "images/separated", "count": 2, "filenames": ["media/a.png", "media/a.png"]}
+    sizes = {"width": 4, "height": 3}
+    yield _objects(3, many={**several, **sizes, "captions": ["1", "2"]}, few=several, odd={"_type": "molecule-file"})
+    bins = {"_type": "histogram", "values": [1, 2], "bins": [0.0, 0.5, 1.0]}
+    packed = {
+        "_type": "histogram",
+        "values": [3, 4],
+        "packedBins.min": -1.0,
+        "packedBins.size": 0.5,
+        "packedBins.count": 2,
+    }
+    table = {"_type": "table-file", "path": "media/t.table.json", "ncols": 2, "nrows": 1}
+    yield _objects(
+        4, hist=bins, packed=packed, answers=table, sounds={"_type": "audio", "audio": [{"path": "media/a.png"}]}
+    )
+    nested = field(1, field(2, "val") + field(2, "loss") + field(16, "0.25"))
+    typed = b"".join(
+        field(1, field(1, name) + value)
+        for name, value in (
+            ("yes", integer_field(4, 1)),
+            ("three", integer_field(5, 6)),
+            ("minus", integer_field(5, 5)),
+            ("half", double_field(6, 0.5)),
+            ("word", field(7, "text")),
+            ("json", field(8, "[1]")),
+        )
+    )
+    yield field(2, nested + typed + field(2, integer_field(1, 5)))
+    wall = field(2, integer_field(1, 1790000009))
+    yield field(
+        7, wall + field(3, field(1, "gpu.0") + field(16, "87.5")) + field(3, field(1, "word") + field(16, '"x"'))
+    )
+    yield field(10, field(1, "low") + field(2, "acc is low") + field(3, "WARN"))
+    yield field(10, field(1, "only a title") + field(3, "OTHER"))
+    yield field(8, field(4, "model") + field(5, "weights:v3"))
+    yield field(8, field(4, "model"))
+    yield field(25, field(1, "input") + field(3, "data:v1"))
+    yield field(4, field(3, "printed")) + b""
+    yield field(13, field(3, "raw output"))
+    yield field(9, b"")
+    yield field(3, b"".join(item(name, text) for name, text in (("best", "0.125"), ("loss", "0.5"), ("text", '"t"'))))
+    yield field(18, integer_field(1, 3))
+
+
+def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
+    """Each becomes an event or is in the report, with its place and its value."""
+    folder = tmp_path / "source" / "offline-run-20260922_080000-abc"
+    (folder / "files" / "media").mkdir(parents=True)
+    (folder / "files" / "media" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    table = '{"columns":["id","answer"],"data":[[1,"yes"]]}'
+    (folder / "files" / "media" / "t.table.json").write_text(table, encoding="utf-8")
+    run_file(folder / "run-abc.wandb", *_wandb_records())
+    report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
+    _compare("wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("run", ["whole", "resumed", "broken"])
