@@ -111,8 +111,8 @@ def _objects(step: int, **objects: dict[str, Any]) -> bytes:
     return field(2, b"".join(field(1, name + field(16, json.dumps(value))) for name, value in items))
 
 
-def _wandb_records() -> Iterator[bytes]:
-    """Yield a record of each kind of W&B, as its protocol has them, with and without a place in toy/v1."""
+def _wandb_beginning() -> Iterator[bytes]:
+    """Yield what W&B says of a run, of its machine and of its metrics."""
     at = field(17, integer_field(1, 1790000000) + integer_field(2, 250_000_000))
     config = b"".join(
         field(1, field(1, name) + field(16, text))
@@ -127,6 +127,10 @@ def _wandb_records() -> Iterator[bytes]:
     yield field(12, field(1, "acc") + field(4, "epoch") + integer_field(8, 2))
     yield field(12, field(2, "val/*") + field(7, integer_field(1, 1)))
     yield field(12, integer_field(8, 1))
+
+
+def _wandb_rows() -> Iterator[bytes]:
+    """Yield rows with values and objects of each kind, with and without a place in toy/v1."""
     yield row(0, loss=0.5, acc=1, big=2**60, stage="warm", none=None, flag=True, list=[1, 2])
     yield row(1, loss=float("nan"), acc=float("inf"), other=-float("inf"))
     image = {"_type": "image-file", "path": "media/a.png", "width": 4, "height": 3, "caption": "a cat", "odd": 1}
@@ -161,6 +165,10 @@ def _wandb_records() -> Iterator[bytes]:
         )
     )
     yield field(2, nested + typed + field(2, integer_field(1, 5)))
+
+
+def _wandb_others() -> Iterator[bytes]:
+    """Yield the records that are neither, and the end."""
     wall = field(2, integer_field(1, 1790000009))
     yield field(
         7, wall + field(3, field(1, "gpu.0") + field(16, "87.5")) + field(3, field(1, "word") + field(16, '"x"'))
@@ -184,7 +192,7 @@ def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
     (folder / "files" / "media" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
     table = '{"columns":["id","answer"],"data":[[1,"yes"]]}'
     (folder / "files" / "media" / "t.table.json").write_text(table, encoding="utf-8")
-    run_file(folder / "run-abc.wandb", *_wandb_records())
+    run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_others())
     report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
     _compare("wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
