@@ -122,7 +122,7 @@ def _wandb_beginning() -> Iterator[bytes]:
     facts = ((2, "team"), (3, "proj"), (6, "grp"), (7, "train"), (8, "sunny"), (9, "a note"), (12, "sweep7"))
     labels = b"".join(field(number, text) for number, text in facts)
     tags = field(10, "x") + field(10, "y") + field(13, "node7")
-    yield field(17, field(1, "abc") + labels + tags + git + field(4, config) + at)
+    yield field(17, field(1, "rid7") + labels + tags + git + field(4, config) + at)
     yield field(26, field(1, "linux") + field(6, "train.py"))
     yield field(12, field(1, "acc") + field(4, "epoch") + integer_field(8, 2))
     yield field(12, field(2, "val/*") + field(7, integer_field(1, 1)))
