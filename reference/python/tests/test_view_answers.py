@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from view_client import Client, frames, served
+from view_client import END, START, Client, frames, served, write_run
 
 ANSWERS = Path(__file__).parent / "view_answers.txt"
 RUNS = Path(__file__).parent / "transcripts" / "more"
@@ -54,9 +55,33 @@ def _members(value: Any) -> list[str]:
     return found
 
 
+def _long() -> Iterator[bytes]:
+    """Yield the lines of a run whose curves are kept in buckets, with a spike, a null and epochs."""
+    for at in range(1, 6001):
+        loss = None if at == 1234 else 99.5 if at == 777 else at * 37 % 101 / 8
+        said: dict[str, Any] = {"kind": "step", "t": at / 4, "step": at, "loss": loss, "tokens": 64}
+        yield json.dumps(said).encode() + b"\n"
+        if at > 3000 and at % 100 == 0:
+            values = {"kind": "scalars", "t": at / 4, "step": at, "epoch": at / 1000, "values": {"acc": at / 8192}}
+            yield json.dumps(values).encode() + b"\n"
+
+
+def _twice() -> Iterator[bytes]:
+    """Yield the lines of a run that was resumed twice, each time from before its last step."""
+    at = 0.0
+    for attempt, (first, last) in enumerate(((1, 6), (4, 8), (6, 9))):
+        if attempt:
+            yield b'{"kind":"run_resume","t":%d,"from_step":%d}\n' % (at, first - 1)
+        for number in range(first, last + 1):
+            at += 1
+            yield b'{"kind":"step","t":%d,"step":%d,"loss":%d.5}\n' % (at, number, 9 - attempt)
+
+
 def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
     """Rows, the page of a run, curves on each axis, points, ranks, files, media, and each refusal."""
     root = Path(shutil.copytree(RUNS, tmp_path / "runs"))
+    write_run(root / "long", START, *_long(), END)
+    write_run(root / "twice", START, *_twice(), END)
     for path in (root, *root.rglob("*")):
         os.utime(path, (1780221600, 1780221600))
     expected = ANSWERS.read_text(encoding="utf-8")

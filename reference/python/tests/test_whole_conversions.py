@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,63 @@ def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
     run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_others())
     report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
     _compare("wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+_TRACKIO_ROWS: list[dict[str, Any]] = [
+    {"loss": 0.5, "n": 2**60, "nan": "NaN", "none": None, "word": "warm", "deep": {"a": 1, "b.c": 2}, "flag": True},
+    {"pic": {"_type": "trackio.image", "file_path": "p/a.png", "caption": "a cat"}, "deep.a": 3, "deep": {"a": 4}},
+    {"gone": {"_type": "trackio.image", "file_path": "p/no.png"}, "odd": {"_type": "trackio.odd"}, "list": [1, 2]},
+    {"pics": [{"_type": "trackio.image", "file_path": "p/a.png"}, {"_type": "trackio.audio", "file_path": "../b"}]},
+    {"t": {"_type": "trackio.table", "_value": [{"id": 1, "ok": "yes"}, {"id": 2, "more": 3}]}, "empty": []},
+    {"h": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}, "half": {"_type": "trackio.histogram"}},
+    {"md": {"_type": "trackio.markdown", "_value": "# Title"}},
+    {"tr": {"_type": "trackio.trace", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"k": 1}}},
+    {"bad": {"_type": "trackio.trace", "messages": [1]}},
+]
+
+
+def _fill_trackio(path: Path) -> None:
+    """Put a run with a row of each kind into a database that Trackio made, in place of its own."""
+    at = "2026-05-31T09:30:0{}+00:00"
+    config = {"lr": 0.5, "rate": "inf", "_Group": "g", "_Username": "ada", "_Created": "now", "net": {"depth": 2}}
+    talk = [{"role": "user", "content": "2 + 2"}, {"content": ["x"]}, {"role": "assistant", "content": "4"}]
+    with sqlite3.connect(path) as database:
+        insert = database.execute
+        for table in ("metrics", "configs", "system_metrics", "traces", "alerts", "run_artifact_links"):
+            insert(f"DELETE FROM {table}")
+        insert("INSERT INTO configs VALUES (1, 'r', 'first', ?, ?)", (json.dumps(config), at.format(0)))
+        rows = "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('r', ?, 'first', ?, ?)"
+        for step, row_ in enumerate(_TRACKIO_ROWS):
+            insert(rows, (at.format(step // 2), step, json.dumps(row_)))
+        insert(rows, (at.format(4), -1, '{"loss": 0.25}'))
+        insert(rows, ("no time", 9, "[1]"))
+        system = "INSERT INTO system_metrics (run_id, timestamp, run_name, metrics) VALUES ('r', ?, 'first', ?)"
+        insert(system, (at.format(2), '{"gpu": 87.5, "name": "H100"}'))
+        columns = "run_id, timestamp, run_name, title, text, level, step"
+        alert = f"INSERT INTO alerts ({columns}) VALUES ('r', ?, 'first', ?, ?, ?, ?)"
+        insert(alert, (at.format(3), "low", "acc is low", "error", 4))
+        insert(alert, (at.format(3), "only a title", None, "warn", None))
+        trace = (
+            "INSERT INTO traces (id, run_id, timestamp, run_name, step, key, messages, metadata, search_text, spans) "
+            "VALUES (?, 'r', ?, 'first', ?, ?, ?, ?, '', ?)"
+        )
+        insert(trace, ("a", at.format(3), 5, "chat", json.dumps(talk), '{"m": 1}', '[{"name": "call"}]'))
+        insert(trace, ("b", at.format(3), 5, "", "broken", "{}", "[]"))
+        links = "INSERT INTO external_run_artifact_links VALUES (?, 'r', 'first', 'p', ?, 'weights', ?, ?, ?, ?, ?)"
+        insert(links, (1, 1, "model", 3, 12, "input", at.format(4)))
+        insert(links, (2, 2, "model", 4, 13, "output", at.format(4)))
+    database.close()
+
+
+def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
+    """Each value, object, alert, trace and artifact becomes an event or is in the report."""
+    source = tmp_path / "source"
+    (source / "media" / "p").mkdir(parents=True)
+    (source / "media" / "p" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    shutil.copy(SAMPLES / "trackio" / "demo.db", source)
+    _fill_trackio(source / "demo.db")
+    report = imported(source, tmp_path / "out", "trackio", max_examples=100)
+    _compare("trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("run", ["whole", "resumed", "broken"])
