@@ -113,7 +113,7 @@ def _objects(step: int, **objects: dict[str, Any]) -> bytes:
 
 
 def _wandb_beginning() -> Iterator[bytes]:
-    """Yield what W&B says of a run, of its machine and of its metrics."""
+    """Yield the records about a run, its machine and its metrics."""
     at = field(17, integer_field(1, 1790000000) + integer_field(2, 250_000_000))
     config = b"".join(
         field(1, field(1, name) + field(16, text))
