@@ -91,11 +91,13 @@ def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
     _compare(f"import-{sample.name}", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
-def test_whole_import_of_a_munin_root(tmp_path: Path) -> None:
-    """With media, a table, artifacts and what is missing."""
+def test_whole_way_of_a_munin_root(tmp_path: Path) -> None:
+    """Its media, table and artifacts, what is missing, and the root that an export makes of it."""
     munin_root(tmp_path / "root")
     report = imported(tmp_path / "root", tmp_path / "out", "munin", max_examples=100)
-    _compare("import-munin-root", _report(report, tmp_path), _made(report, tmp_path / "out"))
+    back = accounted(export_runs("munin", [run.target for run in report.runs], tmp_path / "back", max_examples=100))
+    there, made = _report(report, tmp_path), _made(report, tmp_path / "out")
+    _compare("import-munin-root", there, made, _report(back, tmp_path), _files(tmp_path / "back"))
 
 
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
