@@ -15,7 +15,7 @@ from typing import Any
 from view_client import END, START, Client, frames, served, write_run
 
 ANSWERS = Path(__file__).parent / "view_answers.txt"
-RUNS = Path(__file__).parent / "transcripts" / "more"
+RUNS = Path(__file__).parent / "transcripts" / "sorts"
 _IMAGE = "e3ec8b7a95b6c12f4a6f3db24833c42c87d74124c06be8276a9b1a06a7adc459"
 _HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow")
 

@@ -27,7 +27,7 @@ from toyspec.convert.protobuf import double_field, field, integer_field
 from toyspec.format.dialects import dialects
 
 FOLDER = Path(__file__).parent / "whole_conversions"
-RUNS = Path(__file__).parent / "transcripts" / "more"
+RUNS = Path(__file__).parent / "transcripts" / "sorts"
 _MOST_LINES = 60
 EXPORTED = [name for name in exportable() if load(name).FORMAT.export_needs is None]
 
