@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from toyspec.cli.commands import COMMANDS, command_parser
+from toyspec.cli.parsers import UsageError
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/cli.md"
@@ -50,3 +53,38 @@ def test_default_is_the_one_that_help_names(name: str, action: argparse.Action, 
     if action.default in (None, [], argparse.SUPPRESS):
         return
     assert default in {str(action.default), f"{action.default:g}" if isinstance(action.default, float) else ""}
+
+
+_PROBES = ("", "-1", "0", "0.5", "1", "2", "1.5", "-", "nan", "inf", "1e999", "99999999999", "x", "x,y", "3x2", "+x")
+
+
+def _said(action: argparse.Action, text: str) -> str:
+    """Return what *action* makes of *text*, or REFUSED."""
+    try:
+        return f"{text} -> {action.type(text)!r}" if callable(action.type) else text
+    except (argparse.ArgumentTypeError, ValueError, UsageError):
+        return "REFUSED"
+
+
+def _taken(name: str) -> Iterator[str]:
+    """Yield each argument of a command: how it is given, its default, and what it makes of texts."""
+    for action in command_parser(name)._actions:
+        if action.option_strings[:1] == ["-h"]:
+            continue
+        kind = type(action).__name__.removeprefix("_").removesuffix("Action")
+        given = "/".join(action.option_strings) or action.dest
+        yield f"{name} {given} -> {action.dest}: {kind}, {action.nargs}, {'needed' if action.required else 'optional'}"
+        yield f"    default {action.default!r}, constant {action.const!r}"
+        if action.choices is not None:
+            yield f"    one of {', '.join(map(str, action.choices))}"
+        elif action.type is not None:
+            yield f"    {'; '.join(said for text in _PROBES if (said := _said(action, text)) != 'REFUSED')}"
+
+
+def test_each_argument_takes_what_the_file_says() -> None:
+    """Which values each option takes, and what it is without one: ``arguments.txt``, written by TOYSPEC_UPDATE=1."""
+    path = Path(__file__).parent / "arguments.txt"
+    actual = "".join(f"{line}\n" for name in COMMANDS for line in _taken(name))
+    if os.environ.get("TOYSPEC_UPDATE"):
+        path.write_text(actual, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == actual

@@ -246,9 +246,10 @@ def test_artifacts_of_mlflow_on_a_server_are_named(tmp_path: Path) -> None:
 def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:
     """The file store quotes a name as YAML does."""
     (tmp_path / "meta.yaml").write_text(
-        'run_name: "a \\"b\\" \\\\ c"\nuser_id: \'it\'\'s\'\nend_time: null\nrun_id: "\n', encoding="utf-8"
+        "run_name: \"a \\\"b\\\" \\\\ c\"\nuser_id: 'it''s'\nend_time: null\nrun_id: \"\nstage: ''\nodd: '\n",
+        encoding="utf-8",
     )
-    expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"'}
+    expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"', "stage": "", "odd": "'"}
     assert expected == read_meta(str(tmp_path / "meta.yaml"))
 
 

@@ -178,3 +178,19 @@ def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(checker, "iter_reports", noted)
     html_report([str(root)], now=0.0, buckets=100)
     assert [str(root / name / "events.jsonl") for name in ("a|b<i>", "long")] == sorted(checked)
+
+
+def test_report_has_the_media_of_its_runs(tmp_path: Path) -> None:
+    """The page needs nothing beside it; what a link leads to, and what has another hash, is not in it."""
+    contents = [b"\x89PNG of the run", b"\x89PNG from elsewhere", b"\x89PNG of another hash"]
+    names = [hashlib.sha256(data).hexdigest() for data in contents]
+    media = b'{"kind":"media","t":1.0,"name":"x","media_type":"image/png","sha256":"%b"}\n'
+    run = tmp_path / "runs" / "a"
+    write_run(run, START, step(1), *(media % name.encode() for name in names for _ in range(2)), END)
+    (run / "media").mkdir()
+    (tmp_path / "elsewhere").write_bytes(contents[1])
+    (run / "media" / f"{names[0]}.png").write_bytes(contents[0])
+    (run / "media" / f"{names[1]}.png").symlink_to(tmp_path / "elsewhere")
+    (run / "media" / f"{names[2]}.png").write_bytes(b"changed")
+    page, _ = html_report([str(run)], now=0.0)
+    assert {names[0]: base64.b64encode(contents[0]).decode()} == next(headers(page))["media"]

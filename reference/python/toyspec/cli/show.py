@@ -20,7 +20,6 @@ from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
-from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
@@ -96,7 +95,8 @@ def run(options: Namespace) -> int:
     if options.run != STANDARD_INPUT:
         return _show(options, options.run)
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
-        path = os.path.join(folder, EVENTS_FILE)
+        # A stream in a directory of this name would be checked as a run that has the name of the directory.
+        path = os.path.join(folder, "stream")
         with open(path, "wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         return _show(options, path)
@@ -117,7 +117,9 @@ def _show(options: Namespace, path: str) -> int:
     _print_head(summary, terminal, options.run)
     if summary.dialect is not None:
         terminal.line(f"  {terminal.styled(summary.dialect.sentence, 'dim')}")
-    for line in _lines(list(_facts(summary, terminal, choice)), terminal, min(columns(), _MAX_COLUMNS)):
+    # The copy of standard input is gone once it was shown.
+    checked = STANDARD_INPUT if options.run == STANDARD_INPUT else shown(summary.directory)
+    for line in _lines(list(_facts(summary, terminal, choice, checked)), terminal, min(columns(), _MAX_COLUMNS)):
         terminal.line(line)
     return exit_codes.OK
 
@@ -218,8 +220,8 @@ def _lines(facts: list[tuple[str, str]], terminal: Terminal, limit: int) -> Iter
             head = " " * hang
 
 
-def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterator[tuple[str, str]]:
-    """Yield what is known as title and text, in the order of time."""
+def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice, checked: str) -> Iterator[tuple[str, str]]:
+    """Yield what is known as title and text, in the order of time; *checked* is what `toyspec check` takes."""
     yield from _beginning(run)
     if run.last_step is not None:
         count = run.loss.count if run.loss is not None else 0
@@ -245,7 +247,7 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice) -> Iterat
             more = f" and {len(counts) - _MAX_LISTED} more" if len(counts) > _MAX_LISTED else ""
             yield title, f"{sum(counts.values())} {what}, as notes of the log count them: {named}{more}"
     yield from _ranks(run)
-    yield from _findings(run, choice)
+    yield from _findings(run, choice, checked)
 
 
 def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
@@ -394,7 +396,7 @@ def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | 
     return counts
 
 
-def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str]]:
+def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[tuple[str, str]]:
     counts = _finding_counts(run, choice)
     if isinstance(counts, str):
         yield "findings", counts
@@ -403,7 +405,7 @@ def _findings(run: RunSummary, choice: DialectChoice) -> Iterator[tuple[str, str
         yield "seal", _seal(counts) or ""
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
     profile = "" if choice.profile is None else f"--profile {shown(choice.profile)} "
-    yield "findings", f"{named}; see `toyspec check {profile}{shown(run.directory)}`" if named else "none"
+    yield "findings", f"{named}; see `toyspec check {profile}{checked}`" if named else "none"
     if run.report.fragment is not None:
         yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
 

@@ -70,10 +70,8 @@ _EXAMPLES = (
 # The members that name what an event is about.
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
 # Members that the beginning of a line shows already, or that are the same in every record.
-_SAID = frozenset(_SUBJECTS) | frozenset(
-    ["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"]
-)
-_OF_A_SCALAR = frozenset(["tag", "value"])
+_SAID = frozenset(["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"])
+_SCALAR = frozenset(["tag", "value"])
 _STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
 # Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
@@ -358,11 +356,11 @@ def _head(record: Record) -> Iterator[str]:
         return
     value = record.value
     step = f"step {figure(value['step'])}" if "step" in value else ""
-    if record.profile == "kaun/v1" and record.kind == "scalar":
+    if _is_scalar(record):
         yield step
         yield f"{figure(value.get('tag'))} {figure(value.get('value'))}"
         return
-    if record.profile == "metrics/v1" or record.kind == "step":
+    if _is_step(record):
         yield step or "step"
     else:
         yield figure(record.kind)
@@ -380,10 +378,18 @@ def _members(record: Record) -> Iterator[str]:
         members = record.values.items() or others
         yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
         return
+    said = _SAID | (_SCALAR if _is_scalar(record) else frozenset() if _is_step(record) else frozenset(_SUBJECTS))
     for name, member in flat(record.value):
-        is_said = name in _SAID or name == tag_of(record.profile) or (record.kind == "scalar" and name in _OF_A_SCALAR)
-        if not is_said and not name.startswith(_LEFT_OUT):
+        if name not in said and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
             yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
+
+
+def _is_scalar(record: Record) -> bool:
+    return record.profile == "kaun/v1" and record.kind == "scalar"
+
+
+def _is_step(record: Record) -> bool:
+    return record.profile == "metrics/v1" or record.kind == "step"
 
 
 def _time(record: Record) -> str:

@@ -175,7 +175,7 @@ def _items_of(record: Record, attempts: Attempts) -> Iterator[Item]:
     if record.kind == "run_start":
         yield from _start_items(value, at, place)
     elif record.kind == "run_end":
-        for name in value.keys() - _ENDING:
+        for name in (name for name in value if name not in _ENDING):
             yield Item("end", name, value[name], value, *at, f"{place}: {name}")
     elif record.kind in _MEASURED:
         for name, item in measures_of(record, attempts):

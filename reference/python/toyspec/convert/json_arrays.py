@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, drop_damage
+from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.format.line_validation import validate
@@ -29,7 +29,7 @@ FORMAT = Format(
     lossless="everything",
     version="Node's JSON.parse",
     import_causes=(INVALID, DAMAGED),
-    export_causes=(DAMAGED,),
+    export_causes=(NO_PLACE, DAMAGED),
     notes=("An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",),
 )
 
@@ -106,8 +106,18 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
             reading = read(run.stream, mode="salvage", profile="toy/v1")
             for record in run.watched(reading, ledger):
                 ledger.items += 1
+                if separator == b"[\n":
+                    _drop_annotations(run, record.value, ledger)
                 file.write(separator + record.raw)
                 separator = b",\n"
                 ledger.done()
             file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
             drop_damage(reading.report, ledger)
+
+
+def _drop_annotations(run: ExportedRun, start: dict[str, Any], ledger: Ledger) -> None:
+    """Report what annotations say in place of *start*: the records of an array are those of the stream."""
+    for name, value in run.start.items():
+        if name not in start or start[name] != value:
+            ledger.items += 1
+            ledger.drop(NO_PLACE, f"annotation: {name}", value)

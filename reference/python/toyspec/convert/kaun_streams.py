@@ -106,7 +106,7 @@ def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
         return {}
     framing = {"schema_version", "run_id", "created_at"}
     kept = {"config": dict, "tags": list, "experiment": str}
-    for key in value.keys() - framing:
+    for key in (key for key in value if key not in framing):
         ledger.items += 1
         if key in kept and isinstance(value[key], kept[key]):
             ledger.done()

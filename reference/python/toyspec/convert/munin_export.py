@@ -228,7 +228,7 @@ def _definition(item: Item, ledger: Ledger) -> dict[str, Any] | None:
     name, goal = str(said.get("name")), said.get("goal")
     if name.endswith("*"):
         return None
-    left = {key: said[key] for key in said.keys() - {"kind", "t", "phase", "name", "goal", "step_name"}}
+    left = {key: said[key] for key in said if key not in {"kind", "t", "phase", "name", "goal", "step_name"}}
     if left:
         ledger.changed(PART_DROPPED, item.place, left, "left out")
     event = {"type": "define_metric", "key": name, "summary": goal if goal in GOALS else "last"}
