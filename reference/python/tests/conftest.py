@@ -158,10 +158,12 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and what another load on the machine may disturb."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow and, where that mark is asked for, what another load on the machine may disturb."""
+    # To find it, every file of tests is parsed once more.
+    is_asked = "contended" in (config.getoption("markexpr") or "")
     for item in items:
-        if item.nodeid.split("::")[1].partition("[")[0] in touching(item.path):
+        if is_asked and item.nodeid.split("::")[1].partition("[")[0] in touching(item.path):
             item.add_marker("contended")
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from pathlib import Path
+from typing import NamedTuple
 
 _MODULES = frozenset({"concurrent", "fcntl", "multiprocessing", "msvcrt", "signal", "threading", "time"})
 _CALLS = frozenset({"Popen", "fork", "forkpty", "kill", "killpg"})
@@ -31,30 +32,51 @@ def _touching(path: Path, above: frozenset[Path]) -> frozenset[str]:
 
 @functools.cache
 def _found(path: Path, above: frozenset[Path]) -> frozenset[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = _imported(tree, path, above)
-    parts = {name: node for node in tree.body for name in _defined(node)}
+    parsed = _parsed(path)
+    found = _imported(parsed.imports, path, above)
     fixtures = _shared_fixtures(path, above)
-    references = {name: _references(node) for name, node in parts.items()}
+    references = parsed.references
     while True:
         more = {name for name, used in references.items() if name not in found and used & (found | fixtures | {_TOUCH})}
         if not more:
             break
         found |= more
-    is_everywhere = any(_is_autouse(parts[name]) for name in found & parts.keys())
-    return frozenset(parts) if is_everywhere else frozenset(found)
+    return frozenset(references) if found & parsed.autouse else frozenset(found)
 
 
-def _imported(tree: ast.Module, path: Path, above: frozenset[Path]) -> set[str]:
-    """Return the imported names of *tree* that touch what is looked for."""
+class _Parsed(NamedTuple):
+    """What a file defines and imports, which does not depend on who asks."""
+
+    imports: list[tuple[str, list[ast.alias]]]
+    """Modules that names are imported from, and the names."""
+    references: dict[str, set[str]]
+    """What each definition uses."""
+    autouse: set[str]
+    """The fixtures that every test uses."""
+
+
+@functools.cache
+def _parsed(path: Path) -> _Parsed:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    parts = {name: node for node in tree.body for name in _defined(node)}
+    imports = [
+        (node.module, node.names)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+    ]
+    references = {name: _references(node) for name, node in parts.items()}
+    return _Parsed(imports, references, {name for name, node in parts.items() if _is_autouse(node)})
+
+
+def _imported(imports: list[tuple[str, list[ast.alias]]], path: Path, above: frozenset[Path]) -> set[str]:
+    """Return the names of *imports* that touch what is looked for."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            if node.module.partition(".")[0] in _MODULES:
-                found |= {each.asname or each.name for each in node.names if each.name not in _NO_CLOCK}
-            elif "." not in node.module:
-                helper = frozenset().union(*(_touching(each / f"{node.module}.py", above) for each in _folders(path)))
-                found |= {each.asname or each.name for each in node.names if each.name in helper}
+    for module, names in imports:
+        if module.partition(".")[0] in _MODULES:
+            found |= {each.asname or each.name for each in names if each.name not in _NO_CLOCK}
+        elif "." not in module:
+            helper = frozenset().union(*(_touching(each / f"{module}.py", above) for each in _folders(path)))
+            found |= {each.asname or each.name for each in names if each.name in helper}
     return found
 
 

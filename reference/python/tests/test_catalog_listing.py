@@ -79,12 +79,10 @@ METRICS = (
 )
 
 
-@pytest.mark.parametrize("options", METRICS)
-@pytest.mark.parametrize("form", ["--csv", "--json", "--md"])
-def test_settings_and_metrics_are_those_of_the_runs(
-    tmp_path: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same text as from the runs, also where the last value is not finite and where a name is used twice."""
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with runs that have settings and metrics, and their catalog."""
+    tmp_path = tmp_path_factory.mktemp("measured")
     lines = (
         ('"config":{"lr":0.5,"opt":{"size":[1,2]}},"model":{"size":7}', (0.25, 0.5), (3, 0.75)),
         ('"config":{"lr":1,"loss":"set","nan.loss":null}', (0.5, 0.125), ("null", "null")),
@@ -99,10 +97,19 @@ def test_settings_and_metrics_are_those_of_the_runs(
         text = head + "".join(step % (at, *each) for at, each in enumerate(steps)) + END % (9.0, "completed", "")
         (tmp_path / "runs" / str(number) / "events.jsonl").write_text(text, encoding="utf-8")
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    assert exit_codes.OK == main(["ls", "--full", str(tmp_path / "runs"), form, *options.split()])
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", METRICS)
+@pytest.mark.parametrize("form", ["--csv", "--json", "--md"])
+def test_settings_and_metrics_are_those_of_the_runs(
+    measured: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same text as from the runs, also where the last value is not finite and where a name is used twice."""
+    assert exit_codes.OK == main(["ls", "--full", str(measured / "runs"), form, *options.split()])
     expected = capsys.readouterr()
     assert len(expected.out) > 80
-    assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), form, *options.split()])
+    assert exit_codes.OK == main(["ls", "--catalog", str(measured / "catalog"), form, *options.split()])
     assert expected == capsys.readouterr()
 
 
@@ -122,12 +129,10 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("options", ODD)
-@pytest.mark.parametrize("form", ["--csv", "--color never"])
-def test_values_from_columns_are_those_of_the_runs(
-    tmp_path: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Names that differ in case, goals, whole numbers and settings named as metrics are as where each run is read."""
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with runs whose names, goals and settings are odd, and their catalog."""
+    tmp_path = tmp_path_factory.mktemp("odd")
     step = '{"kind":"step","t":%d.5,"step":%d,"loss":%s,"extra":{%s}}\n'
     extras = (
         ('"acc":0.25,"Loss":0.5,"whole":1.0,"mixed":1', '"opt":{"beta":0.5}', "acc"),
@@ -144,8 +149,17 @@ def test_values_from_columns_are_those_of_the_runs(
         text = head + DEFINE % goal + steps + (END % (9.0, "completed", ',"final_loss":3') if number % 2 else "")
         (tmp_path / "runs" / str(number) / "events.jsonl").write_text(text, encoding="utf-8")
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", ODD)
+@pytest.mark.parametrize("form", ["--csv", "--color never"])
+def test_values_from_columns_are_those_of_the_runs(
+    odd: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names that differ in case, goals, whole numbers and settings named as metrics are as where each run is read."""
     found = []
-    for place in (["--full", str(tmp_path / "runs")], ["--catalog", str(tmp_path / "catalog")]):
+    for place in (["--full", str(odd / "runs")], ["--catalog", str(odd / "catalog")]):
         assert exit_codes.OK == main(["ls", *place, *form.split(), *options.split()])
         found.append(capsys.readouterr())
     assert found[0] == found[1]

@@ -53,6 +53,11 @@ def text(app: WatchApp) -> list[str]:
     return ["".join(segment.text for segment in strip).rstrip() for strip in (app.screen._compositor.render_strips())]
 
 
+def line_of(app: WatchApp, name: str) -> str:
+    """Return the first line of the screen that has *name*, without those of alerts; empty where there is none."""
+    return next((line for line in text(app) if name in line and "error:" not in line), "")
+
+
 async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     """Wait until *holds*; fail with what the screen shows."""
     for _ in range(6000):
@@ -152,7 +157,7 @@ def test_filter_sort_and_metric(root: Path) -> None:
         await until(pilot, lambda: "filter:" not in text(app)[0])
         await pilot.press("s", "s")
         await until(pilot, lambda: "by best" in text(app)[0])
-        assert "lr2" in next(line for line in text(app) if "complete" in line)
+        await until(pilot, lambda: "lr2" in line_of(app, "complete"))
         await pilot.press("m")
         await until(pilot, lambda: any(line.startswith("val/acc") for line in text(app)))
         await pilot.press("l", "x")
@@ -169,12 +174,11 @@ def test_charts_of_one_run(root: Path) -> None:
     async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: any("val/acc" in line for line in text(app)))
-        assert not any("complete" in line for line in text(app))
+        await until(pilot, lambda: not line_of(app, "complete"))
         await pilot.resize_terminal(160, 50)
         await until(pilot, lambda: len(text(app)) == 50)
         await pilot.resize_terminal(30, 8)
-        await until(pilot, lambda: len(text(app)) == 8)
-        assert all(width(line) <= 30 for line in text(app))
+        await until(pilot, lambda: len(text(app)) == 8 and all(width(line) <= 30 for line in text(app)))
         await pilot.press("escape", "question_mark")
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: any("unreadable line" in line for line in text(app)))
@@ -205,6 +209,7 @@ def test_compared_runs(root: Path) -> None:
     async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
         await pilot.press("space", "space", "3")
         await until(pilot, lambda: "comparing 2 runs" in text(app)[0])
+        await until(pilot, lambda: any(line.startswith("loss lowest") for line in text(app)))
         lines = text(app)
         losses = re.findall(r"([\d.]+)( \*)?", next(line for line in lines if line.startswith("loss lowest")))
         assert [float(value) == min(float(each) for each, _ in losses) for value, _ in losses] == [
@@ -251,9 +256,6 @@ def test_alerts_of_a_live_run_are_on_the_screen(root: Path) -> None:
     path = root / "runs" / "llama-lr0-20261121-001" / "events.jsonl"
     path.write_bytes(path.read_bytes().replace(END, b""))
 
-    def line_of(app: WatchApp, name: str) -> str:
-        return next((line for line in text(app) if name in line and "error:" not in line), "")
-
     async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
         await pilot.press("space", "escape")
         assert "alerts" not in text(app)[1]
@@ -262,13 +264,13 @@ def test_alerts_of_a_live_run_are_on_the_screen(root: Path) -> None:
         # The list is drawn at once; the line below the curves appears with the next layout of the screen.
         await until(pilot, lambda: any("error: loss-not-finite" in line for line in text(app)))
         await until(pilot, lambda: "1, 1 open" in line_of(app, "llama-lr0"))
-        assert "alerts" in text(app)[1]
+        await until(pilot, lambda: "alerts" in text(app)[1])
         (line,) = (line for line in text(app) if "error: loss-not-finite" in line)
         assert line.startswith("llama-lr0-20261121-001")
         assert "step 60  loss is NaN" in line
         await pilot.press("/", *"alerts > 0", "enter")
         await until(pilot, lambda: "1 listed" in text(app)[0] and not line_of(app, "llama-lr1"))
-        assert line_of(app, "llama-lr0")
+        await until(pilot, lambda: line_of(app, "llama-lr0") != "")
         with path.open("ab") as stream:
             for at in range(61, 140):
                 stream.write(step(at, 2.5))

@@ -258,7 +258,7 @@ def test_round_trip_of_a_run(tmp_path: Path) -> None:
     made = exported("tensorboard", run, tmp_path / "tb")
     # 4 settings, group, tags, 2 + 1 + resume + 1 + 1 measures, note, x, tap, reason, error
     assert (17, 8, 6, 3) == (made.items, made.carried, made.changed, made.dropped)
-    assert {"binary32": 1, "null": 1, "step-0": 2, "as-json": 1, "reason": 1, "no-place": 3} == losses(made)
+    assert {"binary32": 1, "null": 1, "without-step": 2, "as-json": 1, "reason": 1, "no-place": 3} == losses(made)
     imported(tmp_path / "tb", tmp_path / "runs")
     found = records(tmp_path / "runs" / "a")
     assert {"lr": 0.5, "n": 3.0, "net/name": "gpt", "dims": "[1,2]"} == found[0]["config"]

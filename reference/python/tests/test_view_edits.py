@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from command_line import toyspec_within
 from toyspec.reading.annotations import read_annotations
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
+from toyspec.view.scanning import scan_stream
+from toyspec.writing.annotating import annotate
 from view_client import END, START, Client, served, step, write_run
 
 if TYPE_CHECKING:
@@ -74,6 +80,23 @@ def test_page_annotates_and_changes_nothing_else(client: Client, root: Path) -> 
     entry = json.loads(after["a/annotations.jsonl"])
     assert {"at", "by", *said} - {"add_tags"} <= {*entry, "by"}
     assert {"add": ["x"]} == entry["tags"]
+
+
+def test_scan_that_began_before_an_edit_does_not_undo_it(root: Path, tmp_path: Path) -> None:
+    """The row of a scan that has read the annotations before an edit shows what the edit says."""
+    catalog = LiveRuns(str(root), store=CurveStore(str(tmp_path / "cache")))
+    catalog._watches[0].walk()
+    entry = catalog.entry("a")
+    assert entry is not None
+    scanned = scan_stream(entry.work(), catalog.store, DialectChoice())
+    annotate(root / "a", name="renamed", notes="later", add_tags=["x"])
+    catalog.take_annotations(entry)
+    # The other run is scanned too, so that nothing is checked yet.
+    catalog._pending = {"another": Future()}
+    catalog._take_scanned(scanned)
+    row = catalog.row(entry)
+    catalog.close()
+    assert ("renamed", "later", ["x"]) == (row["name"], row["notes"], row["tags"])
 
 
 def test_empty_text_and_removed_tag_undo(client: Client, root: Path) -> None:

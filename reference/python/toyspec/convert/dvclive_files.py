@@ -14,6 +14,7 @@ import msgspec
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
+    MILLISECONDS,
     NO_PLACE,
     NOT_FINITE,
     NULL,
@@ -23,7 +24,7 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
-    Cause,
+    WITHOUT_STEP,
     as_measure,
     as_setting,
     is_number,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
 
-MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
-WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
 FORMAT = Format(
     name="dvclive",
@@ -259,10 +258,7 @@ class _Export:
             ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
         if item.value is None:
             ledger.changed(NULL, item.place, "null", "nan")
-        wall = self._run.wall(item.t)
-        stamp = round(wall * 1000)
-        if stamp / 1000 != wall:
-            ledger.changed(MILLISECONDS, item.place, wall, stamp / 1000)
+        stamp = self._run.wall_ms(item, ledger)
         text = "nan" if item.value is None else repr(item.value)
         rows = self._waiting.setdefault(item.name, [])
         rows.append(f"{stamp}\t{item.step or 0}\t{text}\n")

@@ -6,7 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import SUPERSEDED, drop_damage
+from toyspec.convert.losses import (
+    MILLISECONDS,
+    SUPERSEDED,
+    drop_damage,
+)
 from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.numbers import number
@@ -98,6 +102,14 @@ class ExportedRun:
     def wall(self, t: float) -> float:
         """Return *t* in seconds since the Unix epoch; since the start of the run where that is not known."""
         return (self.started or 0.0) + t
+
+    def wall_ms(self, item: Item, ledger: Ledger) -> int:
+        """Return the time of *item* as ``wall`` has it, in whole milliseconds; *ledger* counts it if it is rounded."""
+        wall = self.wall(item.t)
+        stamp = round(wall * 1000)
+        if stamp / 1000 != wall:
+            ledger.changed(MILLISECONDS, item.place, wall, stamp / 1000)
+        return stamp
 
     def file_of(self, record: Mapping[str, Any]) -> str | None:
         """Return the path of the file of a ``media`` or ``artifact`` *record*; None if the bundle does not have it."""

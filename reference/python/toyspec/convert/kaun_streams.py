@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,13 +18,12 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
-    Cause,
+    WITHOUT_STEP,
     as_measure,
 )
-from toyspec.convert.native_profiles import facts, records, streams
+from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.sources import head_of
 from toyspec.convert.timeline import Timeline, is_wall
-from toyspec.errors import SourceError
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.format.record_mapping import cut_count
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
     from toyspec.reading.records import Record
 
-WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
 FORMAT = Format(
     name="kaun",
@@ -61,18 +58,12 @@ _LONGEST = 1 << 24
 
 def recognise(path: str) -> bool:
     """Return whether *path* is a kaun/v1 run, or a directory with some."""
-    return next(streams(path, "kaun/v1"), None) is not None
+    return has_native(path, "kaun/v1")
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the kaun/v1 runs at *path* and below."""
-    found = False
-    for stream, files in streams(path, "kaun/v1"):
-        found = True
-        folder = os.path.dirname(os.path.abspath(stream))
-        yield ForeignRun(name=os.path.basename(folder), source=stream, events=partial(_events, stream), **facts(files))
-    if not found:
-        raise SourceError(path, "no kaun/v1 run")
+    """Return the kaun/v1 runs at *path* and below."""
+    return find_native(path, "kaun/v1", _events)
 
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,12 @@ TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1
 STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
 
 
+WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
+
+
+MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
+
+
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
 
 

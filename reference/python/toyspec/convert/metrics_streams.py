@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import struct
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.exported_runs import by_record
@@ -25,9 +24,8 @@ from toyspec.convert.losses import (
     as_measure,
     is_number,
 )
-from toyspec.convert.native_profiles import facts, records, streams
+from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.timeline import Timeline
-from toyspec.errors import SourceError
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.limits import BINARY32_LIMIT
@@ -69,18 +67,12 @@ _MAX_STEP = (1 << 32) - 1
 
 def recognise(path: str) -> bool:
     """Return whether *path* is a metrics/v1 log, or a directory with some."""
-    return next(streams(path, "metrics/v1"), None) is not None
+    return has_native(path, "metrics/v1")
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the metrics/v1 logs at *path* and below."""
-    found = False
-    for stream, files in streams(path, "metrics/v1"):
-        found = True
-        name = os.path.basename(os.path.dirname(os.path.abspath(stream)))
-        yield ForeignRun(name=name, source=stream, events=partial(_events, stream), **facts(files))
-    if not found:
-        raise SourceError(path, "no metrics/v1 log")
+    """Return the metrics/v1 logs at *path* and below."""
+    return find_native(path, "metrics/v1", _events)
 
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:

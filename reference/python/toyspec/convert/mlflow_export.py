@@ -13,7 +13,12 @@ import msgspec
 
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NULL, Cause
+from toyspec.convert.losses import (
+    NO_PLACE,
+    NULL,
+    WITHOUT_STEP,
+    Cause,
+)
 from toyspec.convert.mlflow_others import image_name
 
 if TYPE_CHECKING:
@@ -22,11 +27,9 @@ if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
 
-MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
 AS_TEXT = Cause("as-text", "changed", "a setting that is not a text is written as JSON text")
 NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as its code: @ as _x40_")
 REASON = Cause("reason", "changed", "MLflow knows finished, failed and killed only")
-WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
 PART_DROPPED = Cause("part-dropped", "changed", "MLflow keeps the file, its name and its step alone")
 
@@ -156,10 +159,7 @@ class _Export:
             ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
         if item.value is None:
             ledger.changed(NULL, item.place, "null", "nan")
-        wall = self._run.wall(item.t)
-        timestamp = round(wall * 1000)
-        if timestamp / 1000 != wall:
-            ledger.changed(MILLISECONDS, item.place, wall, timestamp / 1000)
+        timestamp = self._run.wall_ms(item, ledger)
         value = math.nan if item.value is None else float(item.value)
         self._metrics.append(self._entities.Metric(name, value, timestamp, step))
         if len(self._metrics) == BATCH:

@@ -14,6 +14,7 @@ from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
 from toyspec.convert.losses import (
     DAMAGED,
+    MILLISECONDS,
     NO_PLACE,
     NOT_FINITE,
     NULL,
@@ -21,8 +22,9 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
+    WITHOUT_STEP,
 )
-from toyspec.convert.mlflow_export import AS_TEXT, MILLISECONDS, NAME, PART_DROPPED, REASON, WITHOUT_STEP, write_runs
+from toyspec.convert.mlflow_export import AS_TEXT, NAME, PART_DROPPED, REASON, write_runs
 from toyspec.convert.mlflow_files import file_runs
 from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
 from toyspec.convert.mlflow_others import others_of

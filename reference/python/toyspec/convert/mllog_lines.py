@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.dialect_logs import DialectImporter
 from toyspec.convert.formats import Format, MappingRow
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause
+from toyspec.convert.losses import (
+    DAMAGED,
+    MILLISECONDS,
+    NO_PLACE,
+    NULL,
+    SUPERSEDED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
 
-MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
 
 _READER = DialectImporter("mllog")
 recognise = _READER.recognise
@@ -83,8 +88,7 @@ def _put(file: TextIO, run: ExportedRun, item: Item, ledger: Ledger) -> None:
         # A setting after the first value is one that changed: its time is known.
         if item.kind == "measure" and item.value is None:
             ledger.changed(NULL, item.place, "null", "NaN")
-        if round(wall * 1000) / 1000 != wall:
-            ledger.changed(MILLISECONDS, item.place, wall, round(wall * 1000) / 1000)
+        run.wall_ms(item, ledger)
         value = float("nan") if item.kind == "measure" and item.value is None else item.value
         _line(file, wall, item.name, value, metadata={} if item.step is None else {"step_num": item.step})
     else:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NOT_FINITE, PART_DROPPED, Cause
+from toyspec.convert.losses import (
+    NO_PLACE,
+    NOT_FINITE,
+    PART_DROPPED,
+    WITHOUT_STEP,
+    Cause,
+)
 from toyspec.convert.munin_artifacts import SCHEME, write_artifact
 from toyspec.convert.shown_tables import rows_of
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
 NULL_UNREAD = Cause(
     "null", "changed", "null is written as munin writes NaN; munin's own reader leaves such a record out"
 )
-WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a list, an empty object or null is written as JSON text")
 
 STATUSES = {"completed": "finished", "errored": "failed", "interrupted": "killed", "aborted": "killed"}

@@ -20,9 +20,10 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
+    WITHOUT_STEP,
     Cause,
 )
-from toyspec.convert.munin_export import NULL_UNREAD, SETTING_AS_TEXT, STATUSES, WITHOUT_STEP, write_run
+from toyspec.convert.munin_export import NULL_UNREAD, SETTING_AS_TEXT, STATUSES, write_run
 from toyspec.convert.munin_import import PARAMETERS, MuninImport
 from toyspec.convert.sources import files_below, head_of, identity_of, size_of
 from toyspec.errors import SourceError

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import drop_damage
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
-from toyspec.errors import StreamError
+from toyspec.errors import SourceError, StreamError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
 from toyspec.reading.log_detection import first_object
 from toyspec.reading.profile_detection import detect_profile_at
@@ -16,18 +18,42 @@ from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
     from toyspec.convert.losses import Ledger
     from toyspec.findings import Profile
     from toyspec.reading.records import Record
     from toyspec.reading.stream_files import Source
 
+    Events = Callable[[str, Ledger], Iterator[dict[str, Any]]]
+
 _NAMES = (EVENTS_FILE, METRICS_FILE)
 _HEAD_BYTES = 1 << 18
 
 
-def streams(path: str, profile: Profile) -> Iterator[tuple[str, list[str]]]:
+def has_native(path: str, profile: Profile) -> bool:
+    """Return whether a stream of *profile* is at *path* or below."""
+    return next(_streams(path, profile), None) is not None
+
+
+def find_native(path: str, profile: Profile, events: Events) -> Iterator[ForeignRun]:
+    """Yield the runs of *profile* at *path* and below, each with its *events*; raise SourceError without any."""
+    found = False
+    for stream, files in _streams(path, profile):
+        found = True
+        yield ForeignRun(
+            name=os.path.basename(os.path.dirname(os.path.abspath(stream))),
+            source=stream,
+            identity=identity_of(files),
+            size=size_of(files),
+            events=partial(events, stream),
+        )
+    if not found:
+        raise SourceError(path, f"no run of {profile}")
+
+
+def _streams(path: str, profile: Profile) -> Iterator[tuple[str, list[str]]]:
     """Yield each stream of *profile* at *path* and below, with the files of its run."""
     if not os.path.isdir(path):
         found = [path] if is_file(path) else []
@@ -63,8 +89,3 @@ def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str 
         ledger.advance(record.offset - done)
         done = record.offset
     drop_damage(reading.report, ledger)
-
-
-def facts(files: list[str]) -> dict[str, Any]:
-    """Return identity and size of a run's files."""
-    return {"identity": identity_of(files), "size": size_of(files)}

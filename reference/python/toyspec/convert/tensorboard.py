@@ -19,9 +19,10 @@ from toyspec.convert.losses import (
     STEP_UNUSABLE,
     TIME_JUMPS,
     TIME_UNUSABLE,
+    WITHOUT_STEP,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, WITHOUT_STEP, EventExport
+from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, EventExport
 from toyspec.convert.tensorboard_import import NOT_UTF8, EventImport, EventWriters, writers_of
 from toyspec.errors import SourceError
 

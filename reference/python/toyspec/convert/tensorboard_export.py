@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from toyspec.convert import tensorboard_media, tensorboard_messages, tensorboard_records
 from toyspec.convert.exported_runs import bins_of, text_of
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import BINARY32, NO_PLACE, NULL, Cause
+from toyspec.convert.losses import (
+    BINARY32,
+    NO_PLACE,
+    NULL,
+    WITHOUT_STEP,
+    Cause,
+)
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 NOT_A_PARAMETER = Cause("as-json", "changed", "a setting that is not a number, text or boolean is written as JSON text")
-WITHOUT_STEP = Cause("step-0", "changed", "a value without a step is written at step 0")
 REASON = Cause("reason", "changed", "TensorBoard knows success and failure only")
 CAPTION = Cause("caption", "changed", "TensorBoard has no caption for a picture")
 

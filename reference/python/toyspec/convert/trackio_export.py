@@ -16,7 +16,13 @@ from toyspec.convert.alerts import level_word
 from toyspec.convert.exported_runs import bins_of, by_record, text_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
+from toyspec.convert.losses import (
+    NO_PLACE,
+    NULL,
+    PART_DROPPED,
+    WITHOUT_STEP,
+    Cause,
+)
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.trackio_media import HISTOGRAM, TABLE, TRACE, TYPES
 
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has a time in 1970")
-WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 
 _ROWS = 1000
 _MAX_STEP = (1 << 63) - 1

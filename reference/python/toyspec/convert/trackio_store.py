@@ -27,12 +27,13 @@ from toyspec.convert.losses import (
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
+    WITHOUT_STEP,
     as_measure,
     is_number,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, size_of
 from toyspec.convert.timeline import Timeline
-from toyspec.convert.trackio_export import CLOCK, WITHOUT_STEP, write_runs
+from toyspec.convert.trackio_export import CLOCK, write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite

@@ -309,7 +309,8 @@ class LiveRuns:
             self._annotate(entry)
 
     def _annotate(self, entry: ViewedRun) -> None:
-        """Take in what the annotations of a run say now."""
+        """Take in what the annotations of a run say now; a scan that began before does not undo it."""
+        entry.is_annotated_since = True
         annotations = entry.annotations()
         if entry.file is not None:
             entry.file.scan.summary.annotations = annotations

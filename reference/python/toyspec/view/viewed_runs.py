@@ -13,6 +13,7 @@ from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import NONE, read_annotations
 from toyspec.reading.stream_files import parts_status
 from toyspec.runs.each_result import each_result
+from toyspec.runs.rows import annotated
 from toyspec.runs.walking import Stream, version_of
 from toyspec.system_calls import cause_of
 from toyspec.view.identities import NO_IDENTITY, identity_of, listed_identity
@@ -39,6 +40,8 @@ class ViewedRun:
     """Why the stream cannot be read; None if nothing is known against it."""
     may_be_annotated = True
     """False where the search has found no annotations beside the stream, so that none are asked for."""
+    is_annotated_since = False
+    """True once annotations were taken in: a row that is set later may have been made before they were written."""
 
     def __init__(self, run: str, root: Root, stream: Stream) -> None:
         self.run = run
@@ -76,7 +79,10 @@ class ViewedRun:
 
     @row.setter
     def row(self, row: dict[str, Any] | None) -> None:
-        self._row = row
+        self._row = self._as_annotated(row)
+
+    def _as_annotated(self, row: dict[str, Any] | None) -> dict[str, Any] | None:
+        return annotated(row, self.annotations()) if row is not None and self.is_annotated_since else row
 
     @property
     def json(self) -> bytes | None:
@@ -172,7 +178,7 @@ class ViewedCatalogRun(ViewedRun):
     @row.setter
     def row(self, row: dict[str, Any] | None) -> None:
         more = {} if self.since is None else {"since": self.since}
-        self._row, self._json = None if row is None else row | more, None
+        self._row, self._json = self._as_annotated(None if row is None else row | more), None
 
     @property
     def is_unknown(self) -> bool:
