@@ -102,6 +102,7 @@ def test_screen_has_runs_and_a_curve(root: Path) -> None:
         lines = text(app)
         assert "toyspec watch runs  3 runs  by started" == lines[0]
         assert 3 == sum("complete" in line for line in lines)
+        assert "group" not in lines[1], "no run has one"
         assert "? keys  q quit" in lines[-1]
         assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
         await pilot.press("q")

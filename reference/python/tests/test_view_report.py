@@ -118,6 +118,15 @@ def test_table_says_how_a_run_ended(tmp_path: Path) -> None:
     assert "| complete | errored: loss \\| nan |" in markdown_table(list_runs(tmp_path, read="whole"))
 
 
+def test_table_for_a_pull_request_says_what_was_not_logged(tmp_path: Path) -> None:
+    """A run whose notes count values and records that are missing is named below the table; others are not."""
+    note = b'{"kind":"note","t":1.0,"text":"left out","left_out":{"a":2,"b":1},"dropped":{"step":1}}\n'
+    write_run(tmp_path / "lossy_1", START, note, END)
+    write_run(tmp_path / "whole", START, step(1), END)
+    _, _, below = markdown_table(list_runs(tmp_path, read="whole")).partition("\n\n")
+    assert "- lossy\\_1: 3 values and 1 record not logged\n" == below
+
+
 def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
     """The page goes to a file, the table to the output, and a wrong path is an error."""
     page = tmp_path / "report.html"

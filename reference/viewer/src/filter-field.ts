@@ -13,7 +13,7 @@ export class FilterField {
     type: "search", class: "field", placeholder: "Filter: llama  lr < 1e-3 and val/acc > .7", "aria-label": "Filter runs by words or comparisons",
     spellcheck: "false", autocomplete: "off", "aria-describedby": "filter-error",
   });
-  private readonly note = html("span", { class: "filter-error filter-note", role: "status" });
+  private readonly note = html("span", { class: "filter-note", role: "status" });
   private readonly error = html("span", { class: "filter-error", id: "filter-error", role: "status" });
   private timer: ReturnType<typeof setTimeout> | undefined;
 

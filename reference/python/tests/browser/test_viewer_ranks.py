@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
 from browser.test_viewer_served import Viewed, viewed
 from browser.viewer_pages import pixels
@@ -218,6 +219,15 @@ def test_report_has_ranks_and_forks(reported: Callable[[str], Page]) -> None:
     """One file shows what the server does."""
     require_ranks(reported("#run/parent"))
     require_fork(reported("#run/fork"))
+
+
+@pytest.mark.parametrize("hash_", ["#runs", "#charts?sel=parent", "#compare", "#run/parent", "#run/fork"])
+def test_nothing_in_a_report_is_in_the_way_of_assistive_technology(reported: Callable[[str], Page], hash_: str) -> None:
+    """No view of the file has a finding of axe, however small."""
+    need_axe()
+    page = reported(hash_)
+    page.wait_for_timeout(500)
+    assert [] == findings(page)
 
 
 def test_media_of_a_run_are_sent_and_in_the_report(viewed: Viewed, browser: Browser, tmp_path: Path) -> None:

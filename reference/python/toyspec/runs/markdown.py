@@ -22,7 +22,8 @@ _NAME_CHARS = 60
 def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> str:
     """Return a table with a row for each of *runs*: state, end, steps, last and best value and curve of each metric.
 
-    *metrics* are by default the loss of each run. Text of a log is escaped, so that it is text in Markdown too.
+    *metrics* are by default the loss of each run. Text of a log is escaped, so that it is text in Markdown too. A list
+    below the table names the runs whose logs lack something by their own notes.
     """
     names = list(metrics) or ["loss"]
     head = [TITLES[name] for name in ("run", "state", "reason", "last_step")]
@@ -40,7 +41,15 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
         for name in names:
             cells += _cells(run, name, is_default=not metrics)
         lines.append(table_line(cells))
-    return "\n".join(lines) + "\n"
+    missing = [f"- {escaped(run.annotations.name or run.name)}: {text}" for run in runs if (text := _missing(run))]
+    return "\n".join([*lines, *(["", *missing] if missing else [])]) + "\n"
+
+
+def _missing(run: RunSummary) -> str:
+    """Return how much was not logged; empty where nothing is missing."""
+    counts = {what: run.missing[key].total() for key, what in (("left_out", "value"), ("dropped", "record"))}
+    named = [f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count]
+    return f"{' and '.join(named)} not logged" if named else ""
 
 
 def _end(run: RunSummary) -> str:

@@ -32,7 +32,7 @@ _OTHER_END = "bold red"
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
-_OF_SOME = frozenset(["done", "left", "alerts"])
+_OF_SOME = frozenset(["done", "left", "alerts", "group"])
 SORTS = ("started", "name", "best", "last", "steps", "state")
 """What the runs can be sorted by; ``best`` and ``last`` are of the metric that is shown."""
 _MOST_METRICS = 500
@@ -120,8 +120,8 @@ class RunList(Widget):
         text.append_text(line)
 
     def _titles(self) -> list[str]:
-        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "done", "left",
-                "alerts", "group"]  # fmt: skip
+        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "alerts", "took", "done",
+                "left", "group"]  # fmt: skip
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
@@ -131,10 +131,10 @@ class RunList(Widget):
             "" if row["last_step"] is None else figure(row["last_step"]),
             "" if facts.get("last") is None else figure(facts["last"]),
             "" if facts.get("best") is None else figure(facts["best"]),
+            _alerts(row),
             "" if row["seconds"] is None else duration(row["seconds"]),
             "" if row["progress"] is None else f"{floor(100 * row['progress'])} %",
             "" if not row["remaining"] else duration(row["remaining"]),
-            _alerts(row),
             "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
 
@@ -147,7 +147,7 @@ def _alerts(row: dict[str, Any]) -> str:
 
 
 def _without_empty(cells: list[list[str]]) -> list[list[str]]:
-    """Return *cells* without the columns of plans and alerts where no run has one."""
+    """Return *cells* without the columns of plans, alerts and groups where no run has one."""
     kept = [at for at, title in enumerate(cells[0]) if title not in _OF_SOME or any(row[at] for row in cells[1:])]
     return [[row[at] for at in kept] for row in cells]
 
