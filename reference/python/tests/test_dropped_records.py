@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
+from toyspec.writing.logged_values import LeftOut
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -85,8 +86,8 @@ def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[
     """The total names the five that are left out most often."""
     dropped = DroppedRecords("p")
     for number in range(7):
-        dropped.leave_out_values([(f"v{number}", "it is a text")] * (7 - number), "step")
-    dropped.leave_out_values([("given", "it has no names")], "")
+        dropped.leave_out_values([LeftOut(f"v{number}", "it is a text")] * (7 - number), "step")
+    dropped.leave_out_values([LeftOut("given", "it has no names")], "")
     said = lines(capsys)
     assert "v0 of step is left out, and all else is written: it is a text (reported once)" == said[0]
     assert (8, "given is left out: it has no names (reported once)") == (len(said), said[-1])
@@ -95,7 +96,7 @@ def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[
     assert "dropped" not in note
     assert note["text"].startswith("left out: v0 (it is a text); v1 (it is a text)")
     dropped.end_note(note)
-    dropped.leave_out_values([("v0", "it is a text")], "step")
+    dropped.leave_out_values([LeftOut("v0", "it is a text")], "step")
     assert {"v0": 1} == dropped.note()["left_out"]
     dropped.conclude()
     assert ["30 values were left out in total (v0 8, v1 6, v2 5, v3 4, v4 3 and 3 more)"] == lines(capsys)
@@ -105,7 +106,7 @@ def test_one_value_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     """The sum of one has no plural, and nothing without a loss."""
     dropped = DroppedRecords("p")
     dropped.conclude()
-    dropped.leave_out_values([("a", "b")], "step")
+    dropped.leave_out_values([LeftOut("a", "b")], "step")
     lines(capsys)
     dropped.conclude()
     assert ["1 value was left out in total (a 1)"] == lines(capsys)
@@ -114,7 +115,9 @@ def test_one_value_is_one(capsys: pytest.CaptureFixture[str]) -> None:
 def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
     """A note is one line; the next one has the rest. A name without end is shortened."""
     dropped = DroppedRecords("p")
-    dropped.leave_out_values([(f"v{number}", "x") for number in range(1002)] + [("n" * 1001, "x")], "step")
+    dropped.leave_out_values(
+        [*(LeftOut(f"v{number}", "x") for number in range(1002)), LeftOut("n" * 1001, "x")], "step"
+    )
     first = dropped.note()
     assert 1000 == len(first["left_out"])
     dropped.end_note(first)

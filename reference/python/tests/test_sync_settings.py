@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -125,7 +126,7 @@ class Program:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
         for name, put in (("end_of_training", lambda: ending), ("give_up", self._give_up), ("time", clock)):
             monkeypatch.setattr(companion, name, put)
-        monkeypatch.setattr(companion.signal, "signal", lambda *_: None)
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     def _wait(self, seconds: float) -> bool:
         """Let the training end while the process waits for the second time."""
