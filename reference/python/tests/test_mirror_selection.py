@@ -115,6 +115,15 @@ def test_budget_keeps_what_a_curve_must_not_lose(losses: list[float | None], rat
     assert len(sent) <= rate * (minutes + max(10 / 60, 6 / rate)) + 6
 
 
+def test_window_is_sent_once_it_is_over() -> None:
+    """What a mirror shows is at most a window behind the run: nothing waits for the end of the run."""
+    selection = Selection(Selecting(points_per_minute=6))
+    selection.start({})
+    sent = [selection.take(record, Attempts()) for record in records(*steps([float(at) for at in range(150)]))]
+    lags = [at - (row.step or 0) for at, rows in enumerate(sent) for row in rows]
+    assert [61, 2, 61, 2] == lags
+
+
 def test_spike_of_one_step_survives_a_small_budget() -> None:
     """One high value and one null among 10,000 are sent with a hundredth of the points."""
     losses: list[float | None] = [math.sin(at / 100) for at in range(10_000)]
