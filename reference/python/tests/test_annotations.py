@@ -252,6 +252,20 @@ def _live(tmp_path: Path, store: str) -> LiveRuns:
     return live
 
 
+def test_longest_annotation_is_that_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte more is refused, with both numbers, and a string is not a list of tags."""
+    run = Path(made(tmp_path / "r"))
+    toyspec.annotate(run, notes="n" * 50)
+    size = len((run / "annotations.jsonl").read_bytes()) - 1
+    monkeypatch.setattr("toyspec.writing.annotating.MAX_LINE_BYTES", size)
+    toyspec.annotate(run, notes="n" * 50)
+    with pytest.raises(ValueError, match=f"the annotation is {size + 1} bytes long; at most {size} are allowed"):
+        toyspec.annotate(run, notes="n" * 51)
+    with pytest.raises(TypeError, match="tags are a list of strings, and not the string 'good'"):
+        toyspec.annotate(run, add_tags="good")
+    assert 2 == len((run / "annotations.jsonl").read_bytes().splitlines())
+
+
 def test_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     """A tag without a sign, an address, a folder without a run and nothing to say are errors with a way out."""
     run = made(tmp_path / "r")

@@ -184,6 +184,7 @@ def test_service_is_notified_by_apprise(monkeypatch: pytest.MonkeyPatch, capsys:
     assert [("r-1: loss-spike", "w"), ("r-1: loss-spike recovered", "s")] == [
         (each["title"], each["notify_type"]) for each in told
     ]
+    assert ["loss of *** is 9 (step 7)", "recovered: loss is 2 again (step 7)"] == [each["body"] for each in told]
     assert "apprise does not know an address" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "apprise", None)
     dispatcher = _dispatcher({"apprise": "x://a"})

@@ -58,6 +58,12 @@ def _resumed(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
     yield from _values(*[9.0, 9.0, 9.0], first=2)(evaluator)
 
 
+def _risen(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield from _values(*SPREAD, *[3.4] * 41)(evaluator)
+    evaluator.rewind(60)
+    yield from _values(3.7, first=61)(evaluator)
+
+
 def _disk(*samples: tuple[float, float, float]) -> Any:
     """Return a run with room left and a size of its log at times."""
     return lambda evaluator: [
@@ -134,6 +140,11 @@ SCENARIOS: dict[str, Scenario] = {
             ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
             ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66, 66.0, None),
         ],
+    ),
+    "spike, after values that a resumption takes back": Scenario(
+        {"type": "spike"},
+        _risen,
+        [("loss is 3.7, 8.5 interquartile ranges above its median 2", 3.7, 3.6, 61, 61.0, None)],
     ),
     "spike down": Scenario(
         {"type": "spike", "direction": "down", "beyond": 3},

@@ -97,6 +97,10 @@ def test_project_without_rules_has_those_of_the_preset_default() -> None:
             'name = "a"\ntype = "stall"\n[[health]]\nname = "a"\ntype = "nonfinite"',
             r"line 7, .* key name: a table before has the name 'a' too",
         ),
+        (
+            'preset = "rl"\nlevel = "info"',
+            r"line 5, .* key level: a table with preset has nothing else; put rules into",
+        ),
         ("preset = 3", r"line 4, \[\[health\]\] key preset"),
         ('name = "b"\noff = true', r"line 4, \[\[health\]\] key name: no rule 'b' to turn off"),
         ('name = "a"\ntype = "stall"\ndescription = """\n[[health]]\n"""\nsecond = 1', r"line 9, .*key second"),

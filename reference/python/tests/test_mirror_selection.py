@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toyspec.mirrors.mirroring import _passes
 from toyspec.mirrors.rows import SentHistogram, SentRow
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
+from toyspec.mirrors.state import MirrorProgress
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.records import Record, RecordFeed
 
@@ -111,6 +113,15 @@ def test_budget_keeps_what_a_curve_must_not_lose(losses: list[float | None], rat
     minutes = len(losses) * seconds / 60
     # A window is at least as long as six points need; the last one is not over yet.
     assert len(sent) <= rate * (minutes + max(10 / 60, 6 / rate)) + 6
+
+
+def test_window_is_sent_once_it_is_over() -> None:
+    """What a mirror shows is at most a window behind the run: nothing waits for the end of the run."""
+    selection = Selection(Selecting(points_per_minute=6))
+    selection.start({})
+    sent = [selection.take(record, Attempts()) for record in records(*steps([float(at) for at in range(150)]))]
+    lags = [at - (row.step or 0) for at, rows in enumerate(sent) for row in rows]
+    assert [61, 2, 61, 2] == lags
 
 
 def test_spike_of_one_step_survives_a_small_budget() -> None:
@@ -231,3 +242,21 @@ def test_unknown_service_is_refused() -> None:
         ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'trackio', 'tensorboard'"
     ):
         Mirror(to="comet")  # type: ignore[arg-type]
+
+
+def test_other_choice_begins_a_pass_of_its_own() -> None:
+    """The rows of each pass are counted; the same choice, or none, goes on with the last one."""
+    first, second, third = Selecting(), Selecting(every=2), Selecting(every=3)
+    progress = MirrorProgress(run="r", to="wandb", rows=0)
+    assert [first] == [each.select for each in _passes(progress, None)]
+    progress.rows, progress.ended = 10, True
+    assert [10, None] == [each.rows for each in _passes(progress, second)]
+    assert not progress.ended
+    progress.rows, progress.ended = 14, True
+    assert [10, None] == [each.rows for each in _passes(progress, None)]
+    assert [10, None] == [each.rows for each in _passes(progress, second)]
+    assert progress.ended
+    assert [10, 4, None] == [each.rows for each in _passes(progress, third)]
+    progress.rows = 19
+    assert [10, 4, 5, None] == [each.rows for each in _passes(progress, first)]
+    assert [first, second, third, first] == [each.select for each in progress.passes]

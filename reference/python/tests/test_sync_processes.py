@@ -117,23 +117,6 @@ def test_end_of_a_run_waits_no_longer_than_allowed(
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({"to": TO, "every": 0}, "every is 0; it must be a number of seconds ≥ 0.01"),
-        ({"to": TO, "wait": -1}, "wait is -1; it must be a number of seconds ≥ 0"),
-        ({"to": "s3:/bucket/team"}, "to is 's3:/bucket/team'; an address has two slashes, and ./ before it is a path"),
-        ({"to": TO, "files": "some"}, "files is 'some'; it must be 'logs' or 'all'"),
-        ({"to": "s3://key:word@bucket/runs"}, "credentials in an address are not used"),
-    ],
-)
-def test_wrong_settings(values: dict[str, object], expected: str) -> None:
-    """A mistake is found where it is made, before a run starts."""
-    with pytest.raises(ValueError, match=expected) as caught:
-        toyspec.Sync(**values)  # type: ignore[arg-type]
-    assert "word" not in str(caught.value)
-
-
 def test_killed_at_any_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever the process is killed and started again, every version is whole lines that continue the one before."""
     monkeypatch.setenv(opening.VARIABLE, "10")

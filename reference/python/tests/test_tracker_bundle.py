@@ -198,14 +198,25 @@ def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) ->
     assert ([1, 2, 3, 3, 4], []) == (steps(tmp_path), findings(tmp_path))
 
 
-def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path) -> None:
-    """A resumed run may begin with another event than a step."""
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (lambda made: made.log_validation(val_loss=1.0), ["eval"]),
+        (lambda made: made.log_system(gpu_util=1.0), ["system"]),
+        (lambda made: made.log_gradients({"w": np.ones(3)}, step=3), ["grad"]),
+        (lambda made: made.log_section("s").__enter__(), ["region_enter", "region_exit"]),
+        (lambda made: None, []),
+    ],
+    ids=["validation", "system", "gradients", "section", "nothing"],
+)
+def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path, log: Any, expected: list[str]) -> None:
+    """A resumed run may begin with another event than a step, or end at once."""
     made = logger(tmp_path)
     made.log_step(step=3, loss=1.0)
     made._sinks[0].writer.close()  # type: ignore[attr-defined]
-    with logger(tmp_path, exist="resume") as resumed:
-        resumed.log_validation(val_loss=1.0)
-    assert ["run_start", "step", "run_resume", "eval", "run_end"] == kinds(tmp_path)
+    with logger(tmp_path, exist="resume", enable_histograms=True, log_every=1) as resumed:
+        log(resumed)
+    assert ["run_start", "step", "run_resume", *expected, "run_end"] == kinds(tmp_path)
     assert (3, []) == (events(tmp_path)[2]["from_step"], findings(tmp_path))
 
 

@@ -55,7 +55,12 @@ def test_attention_is_left_out_when_something_is_not_known() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"num_hidden_layers": 4, "hidden_size": 64}, {"n_layer": 4, "n_embd": 64}, {"n_layers": 4, "d_model": 64}],
+    [
+        {"num_hidden_layers": 4, "hidden_size": 64},
+        {"n_layer": 4, "n_embd": 64},
+        {"n_layers": 4, "d_model": 64},
+        {"num_layers": 4, "dim": 64},
+    ],
 )
 def test_depth_and_width_are_read_from_the_config_of_the_model(config: dict[str, int]) -> None:
     """A model that says its depth and width under a usual name gets the attention term."""

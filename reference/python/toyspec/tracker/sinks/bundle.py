@@ -121,8 +121,7 @@ class BundleSink(Sink):
         self._resume_where_left()
         for name in reversed(self._sections):
             self.writer.region_exit(name)
-        if self.writer.active:
-            self.writer.run_end(**ending)
+        self.writer.run_end(**ending)
         self.writer.close()
 
     def _keep_as_note(self, step: int, metrics: Mapping[str, float]) -> None:
