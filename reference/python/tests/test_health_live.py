@@ -94,7 +94,7 @@ def test_alerts_of_the_log_count_unless_their_rule_is_evaluated_here(path: Path)
         alert.metric, alert.value, alert.threshold, alert.step, alert.time, alert.line,
     )  # fmt: skip
     with path.open("ab") as file:
-        file.write(own % (b"hot", b"info", b"recovered: it is cool"))
+        file.write((own % (b"hot", b"info", b"it is cool")).replace(b',"step"', b',"event":"recovered","step"'))
     assert ["recovered"] == [alert.event for alert in watched(path, NAN).poll() if alert.level == "info"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import toyspec
 from toyspec.errors import (
     DamagedStreamError,
     RunStartMissingError,
@@ -282,3 +283,21 @@ def test_scan_does_not_wait_for_a_fifo(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a" / "events.jsonl")
     with pytest.raises(StreamUnreadableError, match="not a regular file"):
         RunLog.scan(tmp_path, on_error="raise")
+
+
+def test_most_early_records_are_kept_and_further_ones_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A resumed run that logs without end before a step that goes back keeps the last, and says what it lacks."""
+    monkeypatch.setattr("toyspec.writing.run_stream._MOST_EARLY", 3)
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        for step in range(1, 11):
+            run.step(step, loss=1 / step)
+    with toyspec.start_run(tmp_path, run_id="a", exist="resume") as run:
+        for part in range(5):
+            run.log({f"part/{part}": part})
+        run.step(6, loss=0.5)
+    assert ["step", "loss", "part/2", "part/3", "part/4"] == list(toyspec.history(tmp_path / "a"))
+    notes = [record.value["text"] for record in toyspec.read(tmp_path / "a") if record.kind == "note"]
+    assert any("what was logged before the first step (2 records)" in text for text in notes)
+    assert "more than 3 were logged before the first step" in capsys.readouterr().err

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
+    from toyspec.reading.records import Record
 
 FORMAT = Format(
     name="json",
@@ -26,16 +27,20 @@ FORMAT = Format(
     files="`RUN.json`: an array of the records, one on each line; `JSON.parse` and `fetch().json()` read it",
     item="records",
     mapping=(MappingRow("element", "record"),),
-    lossless="everything",
+    lossless="every record",
     version="Node's JSON.parse",
     import_causes=(INVALID, DAMAGED),
     export_causes=(NO_PLACE, DAMAGED),
-    notes=("An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",),
+    notes=(
+        "An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",
+        "Files of media and artifacts stay in the bundle; the report of the export names each.",
+    ),
 )
 
 _HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 24
 _FIRST_RECORD = 2
+_KINDS_WITH_FILES = frozenset(["media", "artifact"])
 
 
 def recognise(path: str) -> bool:
@@ -111,6 +116,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
                 file.write(separator + record.raw)
                 separator = b",\n"
                 ledger.done()
+                _drop_file(record, ledger)
             file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
             drop_damage(reading.report, ledger)
 
@@ -121,3 +127,11 @@ def _drop_annotations(run: ExportedRun, start: dict[str, Any], ledger: Ledger) -
         if name not in start or start[name] != value:
             ledger.items += 1
             ledger.drop(NO_PLACE, f"annotation: {name}", value)
+
+
+def _drop_file(record: Record, ledger: Ledger) -> None:
+    """Report the file of *record* that stays in the bundle: an array holds records only."""
+    if record.kind in _KINDS_WITH_FILES:
+        ledger.items += 1
+        named = record.value.get("name") or record.value.get("path")
+        ledger.drop(NO_PLACE, f"line {record.line}: file of the record {record.kind}", named)

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
@@ -58,6 +59,8 @@ _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 _FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
+# A resumed run that only adds values may do so without end.
+_MOST_EARLY: Final = 10_000
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
 # What follows in a message is the value that was found.
@@ -117,8 +120,9 @@ class RunStream:
         self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
         self._awaits_first_step = False
         self._names = LoggedNames()
-        # What a resumed run has logged at steps before its first step, and whether the step was counted.
-        self._early: list[tuple[dict[str, Any], bool]] = []
+        # The last of what a resumed run has logged at steps before its first step, and whether the step was counted.
+        self._early: deque[tuple[dict[str, Any], bool]] = deque(maxlen=_MOST_EARLY)
+        self._early_count = 0
         self.resumption: dict[str, Any] = {}
         """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
         self._afterwards: list[Callable[[], None]] = []
@@ -407,23 +411,30 @@ class RunStream:
             now = utc_text(self.settings.clock.wall())
             self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **self.resumption})
             self.resumption = {}
-            self._early = []
+            self._early.clear()
+            self._early_count = 0
             self._awaits_first_step = first is None
         elif self._awaits_first_step and first is not None:
             self._awaits_first_step = False
-            early, self._early = self._early, []
             if progress.from_step is not None and first <= progress.from_step and not progress.has_steps:
                 self._write({"kind": "run_resume", "from_step": first - 1})
-                self._write_again(early, first - 1)
+                self._write_again(first - 1)
+            self._early.clear()
         elif kind == "step" and first is not None and progress.is_resumed_before_steps:
             if first > (progress.from_step or 0):
                 return
             # A resumption of the caller's own says where the run goes on, unless its first step is before that.
             self._write({"kind": "run_resume", "from_step": first - 1})
 
-    def _write_again(self, early: list[tuple[dict[str, Any], bool]], from_step: int) -> None:
-        """Write those of the *early* records again that a resumption from *from_step* has superseded."""
-        for members, is_counted in early:
+    def _write_again(self, from_step: int) -> None:
+        """Write those of the early records again that a resumption from *from_step* has superseded."""
+        unknown = self._early_count - len(self._early)
+        if unknown:
+            why = f"more than {_MOST_EARLY} were logged before the first step, which went back to {from_step + 1}"
+            self._dropped.leave_out_values(
+                [LeftOut(f"what was logged before the first step ({unknown} records)", why)], ""
+            )
+        for members, is_counted in tuple(self._early):
             if members["step"] > from_step:
                 self._write({**members, "step": from_step} if is_counted else members)
 
@@ -534,6 +545,7 @@ class RunStream:
             if self._awaits_first_step and type(value.get("step")) is int and kind not in _FRAMING_KINDS:
                 again = {key: value[key] for key in value if key != "t"}
                 self._early.append((again, is_counted))
+                self._early_count += 1
             self._append(self._record(line, kind, value))
         elif self._file is not None:
             self._dropped.leave_out_values(ready.left_out, kind)
