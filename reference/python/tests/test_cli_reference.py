@@ -73,7 +73,9 @@ def _taken(name: str) -> Iterator[str]:
             continue
         kind = type(action).__name__.removeprefix("_").removesuffix("Action")
         given = "/".join(action.option_strings) or action.dest
-        yield f"{name} {given} -> {action.dest}: {kind}, {action.nargs}, {'needed' if action.required else 'optional'}"
+        # Python 3.13 requires no argument that may be empty; earlier versions say that they do.
+        need = "needed" if action.required and action.nargs != "*" else "optional"
+        yield f"{name} {given} -> {action.dest}: {kind}, {action.nargs}, {need}"
         yield f"    default {action.default!r}, constant {action.const!r}"
         if action.choices is not None:
             yield f"    one of {', '.join(map(str, action.choices))}"

@@ -34,6 +34,8 @@ def played(line: str, folder: Path) -> str:
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path, tmp_path: Path) -> None:
     """Each command of a transcript prints exactly what stands below it and exits as stated, one after the other."""
+    if path.stem == "catalog":
+        pytest.importorskip("duckdb", reason="the extra catalog is not installed")
     expected = path.read_text(encoding="utf-8")
     commands = [line for line in expected.splitlines() if line.startswith("$ toyspec ")]
     folder = Path(shutil.copytree(FOLDER, tmp_path / "here"))

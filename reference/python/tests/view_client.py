@@ -95,7 +95,10 @@ class Client:
     def settled_rows(self) -> dict[str, dict[str, Any]]:
         """Return the row of each run by its id, once every run was scanned, and checked if it is not being written."""
         self.until(
-            lambda: all(row["findings"] is not None or row["message"] or _is_live(row) for row in self.rows().values())
+            lambda: all(
+                row["state"] != "unread" and (row["findings"] is not None or row["message"] or _is_live(row))
+                for row in self.rows().values()
+            )
         )
         return self.rows()
 

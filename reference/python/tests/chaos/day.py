@@ -373,7 +373,7 @@ class Day:
         """Require that the table, the catalog and the viewer say the same, and that every log is whole."""
         listed = {row["run_id"]: row for row in self._json(["ls", "--full", "--json", str(self._runs)])}
         if set(listed) != set(self._names):
-            self._wrong.append(f"the table has the runs {sorted(listed)}")
+            self._wrong.append(f"the table has the runs {sorted(map(str, listed))}")
         done = self._command(["catalog", "update", str(self._catalog)])
         if done.returncode:
             self._wrong.append(f"catalog update ends with status {done.returncode}: {done.stderr[-500:]}")

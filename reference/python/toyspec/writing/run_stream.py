@@ -7,7 +7,6 @@ import os
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
@@ -121,7 +120,7 @@ class RunStream:
         self._awaits_first_step = False
         self._names = LoggedNames()
         # The last of what a resumed run has logged at steps before its first step, and whether the step was counted.
-        self._early: deque[tuple[dict[str, Any], bool]] = deque(maxlen=_MOST_EARLY)
+        self._early: list[tuple[dict[str, Any], bool]] = []
         self._early_count = 0
         self.resumption: dict[str, Any] = {}
         """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
@@ -434,7 +433,7 @@ class RunStream:
             self._dropped.leave_out_values(
                 [LeftOut(f"what was logged before the first step ({unknown} records)", why)], ""
             )
-        for members, is_counted in tuple(self._early):
+        for members, is_counted in self._early:
             if members["step"] > from_step:
                 self._write({**members, "step": from_step} if is_counted else members)
 
@@ -544,6 +543,7 @@ class RunStream:
             self._dropped.leave_out_values(ready.left_out, kind)
             if self._awaits_first_step and type(value.get("step")) is int and kind not in _FRAMING_KINDS:
                 again = {key: value[key] for key in value if key != "t"}
+                del self._early[: len(self._early) + 1 - _MOST_EARLY]
                 self._early.append((again, is_counted))
                 self._early_count += 1
             self._append(self._record(line, kind, value))
