@@ -133,6 +133,17 @@ def missing(group: str, name: str, why: str, **goal: Any) -> Row:
     return spread(group, name, "missing", [0.0], detail=why, **goal)
 
 
+def browser_of(group: str) -> str | Row:
+    """Return the browser that figures of *group* are taken in, else the row that says why there is none."""
+    try:
+        import playwright.sync_api  # noqa: F401
+
+        from browser.serving import browser_program
+    except ImportError:
+        return missing(group, "all figures in a browser", "no module playwright")
+    return browser_program() or missing(group, "all figures in a browser", "no chromium (apt install chromium)")
+
+
 def per_call(times: Sequence[float], calls: int) -> list[float]:
     """Return microseconds per call."""
     return [seconds / calls * 1e6 for seconds in times]

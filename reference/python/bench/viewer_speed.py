@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import viewer_runs
-from measuring import Row, missing, single, spread
+from measuring import Row, browser_of, missing, single, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,17 +34,12 @@ _WORKER_PROGRAM = _REPOSITORY / "reference/viewer/dist/viewer/bench/speed.js"
 
 def rows(folder: Path, count: int) -> Iterator[Row]:
     """Yield the figures, with *count* steps in a folder of runs; 1,000,000 are those of the goals."""
-    try:
-        from playwright.sync_api import sync_playwright
+    program = browser_of(_CHARTS)
+    if isinstance(program, Row):
+        yield program
+        return
+    from playwright.sync_api import sync_playwright
 
-        from browser.serving import browser_program
-    except ImportError:
-        yield missing(_CHARTS, "all figures in a browser", "no module playwright")
-        return
-    program = browser_program()
-    if program is None:
-        yield missing(_CHARTS, "all figures in a browser", "no chromium (apt install chromium)")
-        return
     sizes = {name: size for name, size in viewer_runs.Sizes.of(count)._asdict().items() if name != "d"}
     roots = {name.upper(): viewer_runs.write_folder(folder / name, size) for name, size in sizes.items()}
     with sync_playwright() as playwright:

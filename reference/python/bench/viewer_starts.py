@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import viewer_runs
-from measuring import Row, missing, single, spread
+from measuring import Row, browser_of, single, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,17 +45,12 @@ _MANY_SECONDS = 1.5
 
 def rows(folder: Path, count: int) -> Iterator[Row]:
     """Yield the figures, with *count* steps in a folder of runs; 1,000,000 are those of the goals."""
-    try:
-        from playwright.sync_api import sync_playwright
+    program = browser_of(_STARTS)
+    if isinstance(program, Row):
+        yield program
+        return
+    from playwright.sync_api import sync_playwright
 
-        from browser.serving import browser_program
-    except ImportError:
-        yield missing(_STARTS, "all figures in a browser", "no module playwright")
-        return
-    program = browser_program()
-    if program is None:
-        yield missing(_STARTS, "all figures in a browser", "no chromium (apt install chromium)")
-        return
     sizes = viewer_runs.Sizes.of(count)._asdict()
     roots = {name.upper(): viewer_runs.write_folder(folder / name, size) for name, size in sizes.items()}
     many = roots.pop("D")
