@@ -43,3 +43,16 @@ def test_a_stream_that_is_cut_stays_readable(
     assert found.files[0].valid
     assert "complete" == found.files[0].state
     assert 1 == capfd.readouterr().err.count("cut the file short")
+
+
+def test_a_resumed_log_without_its_first_line_says_again_whose_run_it_is(tmp_path: Path) -> None:
+    """A writer that was killed before it saw a cut leaves a log without run_start; the next one writes it."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "events.jsonl").write_text('{"kind":"step","t":0.5,"step":2,"loss":2.0}\n')
+    run = toyspec.start_run(tmp_path, run_id="a", exist="resume", config={"lr": 0.1})
+    run.step(loss=3.0, step=3)
+    run.run_end()
+    kinds = [item.kind for item in toyspec.read(run.events_path) if isinstance(item, toyspec.Record)]
+    assert ["step", "run_resume", "run_start", "step", "run_end"] == kinds
+    [row] = toyspec.list_runs(str(tmp_path))
+    assert ("a", {"lr": 0.1}) == (row.facts.run_id, row.start["config"])

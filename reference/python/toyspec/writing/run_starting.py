@@ -152,13 +152,15 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         undoing.callback(run.abandon)
         _watch(run, watched)
         if run.resumes:
-            _go_on(run, settings, at, from_step)
-            question = None
-        else:
-            if exist == "replace" and at.rank == 0:
-                _move_ranks(directory)
+            _go_on(run, None if run.lacks_start else settings, at, from_step)
+        elif exist == "replace" and at.rank == 0:
+            _move_ranks(directory)
+        if run.lacks_start:
+            # Also in a resumed stream whose first line was cut away: whose run it is would stay unknown.
             parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
             run.run_start(config=settings, **parts, **_circumstances(redaction, at))
+        else:
+            question = None
         _say_replaced(run, redaction)
         run.keep_until_exit()
         if run.active:

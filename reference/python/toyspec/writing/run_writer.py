@@ -173,6 +173,11 @@ class RunWriter(EventMethods):
         return self._stream.progress.must_resume
 
     @property
+    def lacks_start(self) -> bool:
+        """True while no run_start is in the stream: it is new, or another program cut that line away."""
+        return self._stream.progress.run_id is None
+
+    @property
     def events_path(self) -> str:
         """Path of the stream."""
         return self._stream.path
