@@ -152,15 +152,14 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         undoing.callback(run.abandon)
         _watch(run, watched)
         if run.resumes:
-            _go_on(run, None if run.lacks_start else settings, at, from_step)
+            _go_on(run, settings, at, from_step)
         elif exist == "replace" and at.rank == 0:
             _move_ranks(directory)
+        # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
+        question = question if run.lacks_start else None
         if run.lacks_start:
-            # Also in a resumed stream whose first line was cut away: whose run it is would stay unknown.
             parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
             run.run_start(config=settings, **parts, **_circumstances(redaction, at))
-        else:
-            question = None
         _say_replaced(run, redaction)
         run.keep_until_exit()
         if run.active:
@@ -226,6 +225,7 @@ def _circumstances(redaction: Redaction, at: TrainingProcess) -> dict[str, Any]:
 
 def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | None) -> None:
     """Prepare the run_resume, or write it where the step of the checkpoint is known."""
+    settings = None if run.lacks_start else settings
     run.prepare_resumption(settings, world_size=at.size if at.size > 1 else None)
     if from_step is not None:
         run.run_resume(from_step)
