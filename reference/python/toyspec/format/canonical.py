@@ -17,7 +17,7 @@ from toyspec.errors import ToyspecError
 from toyspec.escaping import shortened
 from toyspec.format.foreign_values import built_in, mapping_of
 from toyspec.format.numbers import binary32_text, binary64_text
-from toyspec.format.scalars import integer, is_finite, items, number, scalar, text
+from toyspec.format.scalars import attribute, integer, is_finite, items, number, scalar, text
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
@@ -285,7 +285,10 @@ def _built_in(value: Any, pointer: str) -> Any:
 
 def key_text(key: Any, pointer: str = "") -> str:
     """Return the text of a key of any scalar type; raise InvalidEventError for all else."""
-    found = scalar(key)
+    try:
+        found = scalar(key)
+    except Exception as error:
+        raise _refusal(pointer, "an object with keys that are strings", key, error) from error
     if type(found) is str:
         return text(found)
     if type(found) is float:
@@ -297,7 +300,7 @@ def key_text(key: Any, pointer: str = "") -> str:
 
 def _refusal(pointer: str, expected: str, value: object, cause: Exception | None = None) -> InvalidEventError:
     shown = shortened(repr(value)) if isinstance(value, str | int | float) else type(value).__name__
-    shape = getattr(value, "shape", None)
+    shape = attribute(value, "shape")
     if isinstance(shape, tuple) and shape:
         shown = f"{shown} of shape {shortened(str(tuple(shape)))}; reduce it to one number, as by mean()"
     elif cause is not None and not isinstance(cause, TypeError) and str(cause):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from toyspec.format.scalars import scalar
+from toyspec.format.scalars import attribute, scalar
 
 _LIBRARIES = frozenset(["torch", "numpy", "jax", "jaxlib", "ml_dtypes", "tensorflow", "mlx"])
 _NAMED_BY_TEXT = frozenset(["dtype", "device", "DType", "Device"])
@@ -40,9 +40,9 @@ def mapping_of(value: Any) -> Mapping[Any, Any] | None:
     names = _field_names(value)
     if names is not None:
         return {name: getattr(value, name) for name in names}
-    if callable(getattr(value, "keys", None)) and hasattr(value, "__getitem__"):
+    if callable(attribute(value, "keys")) and hasattr(type(value), "__getitem__"):
         return {key: value[key] for key in value.keys()}  # noqa: SIM118 - only keys() is known to exist
-    method = next((found for name in _AS_DICT if callable(found := getattr(value, name, None))), dict)
+    method = next((found for name in _AS_DICT if callable(found := attribute(value, name))), dict)
     found = method()
     return found if isinstance(found, Mapping) and method is not dict else None
 
@@ -105,9 +105,9 @@ def _as_text(value: Any) -> str | None:
     if isinstance(value, PathLike):
         path = fspath(value)
         return path if isinstance(path, str) else path.decode("utf-8", "replace")
-    name = getattr(value, "__qualname__", None)
+    name = attribute(value, "__qualname__")
     if isinstance(name, str) and callable(value):
-        module = getattr(value, "__module__", None)
+        module = attribute(value, "__module__")
         return name if module in {None, "builtins"} else f"{module}.{name}"
     return str(value) if _is_named_by_text(type(value)) else None
 

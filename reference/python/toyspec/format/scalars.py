@@ -10,17 +10,26 @@ _FINITE_BITS = 1023
 _BUILT_IN = frozenset([float, int, bool, str, type(None)])
 
 
+def attribute(value: object, name: str) -> Any:
+    """Return the attribute *name* of an object of any library, None where it has none or raises anything."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - a property may raise anything, as that of a nested tensor's shape does
+        return None
+
+
 def scalar(value: Any) -> Any:
     """Return a scalar of any library as float, int, bool, str or None; all else unchanged.
 
-    A masked number is None. ``item()`` is called at most once, because it may wait for a device.
+    A masked number is None. ``item()`` is called at most once, because it may wait for a device. Raises any exception
+    of the object's methods.
     """
     if type(value) in _BUILT_IN:
         return value
     # PyTorch warns when a number is taken from a tensor that is part of a graph.
-    if getattr(value, "requires_grad", False) is True and callable(getattr(value, "detach", None)):
+    if attribute(value, "requires_grad") is True and callable(attribute(value, "detach")):
         value = value.detach()
-    item = getattr(value, "item", None)
+    item = attribute(value, "item")
     if callable(item):
         # The number of a masked array is what its mask hides.
         is_hidden = type(value).__module__.startswith("numpy.ma") and bool(value.mask.all())
@@ -29,9 +38,9 @@ def scalar(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if hasattr(value, "__index__"):
+    if hasattr(type(value), "__index__"):
         return operator.index(value)
-    if hasattr(value, "__float__") and not hasattr(value, "tolist"):
+    if hasattr(type(value), "__float__") and attribute(value, "tolist") is None:
         return _as_float(value)
     return value
 
@@ -76,10 +85,13 @@ def items(value: Any) -> list[Any] | tuple[Any, ...] | None:
             return sorted(value)
         except TypeError:
             return sorted(value, key=repr)
-    to_list = getattr(value, "tolist", None)
-    if not callable(to_list) or isinstance(value, type) or getattr(value, "ndim", 1) == 0:
+    to_list = attribute(value, "tolist")
+    if not callable(to_list) or isinstance(value, type) or attribute(value, "ndim") == 0:
         return None
-    found = to_list()
+    try:
+        found = to_list()
+    except Exception:  # noqa: BLE001 - an array of another library may raise anything; so it is none that can be read
+        return None
     return found if isinstance(found, list) else None
 
 

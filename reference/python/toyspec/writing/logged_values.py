@@ -21,7 +21,7 @@ from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, key_text
 from toyspec.format.decoding import event_types
 from toyspec.format.foreign_values import fields_of, mapping_of, plain
-from toyspec.format.scalars import scalar
+from toyspec.format.scalars import attribute, scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -82,11 +82,15 @@ class SortedValues:
                 name = prefix + key_text(key)
             except InvalidEventError:
                 fact = f"its name is of type {type(key).__name__}; name it by a string"
-                self._leave_out(prefix + shortened(repr(key)), fact)
+                self._leave_out(prefix + shortened(_repr(key)), fact)
                 continue
             if value is UNSET:
                 continue
-            members = _mapping_or_fields(value)
+            try:
+                members = _mapping_or_fields(value)
+            except Exception as error:  # noqa: BLE001 - an object may raise anything, and the others are to be written
+                self._leave_out(name, _not_a_value(value, error))
+                continue
             if members is None:
                 self._add(name, value)
             elif depth:
@@ -416,9 +420,16 @@ def _word(value: float) -> str | None:
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object may raise anything
+        return object.__repr__(value)
+
+
 def _not_a_value(value: Any, error: Exception | None) -> str:
     shown = type(value).__name__
-    shape = getattr(value, "shape", None)
+    shape = attribute(value, "shape")
     if isinstance(shape, tuple) and shape:
         got = f"{shown} of shape {shortened(str(tuple(shape)))}"
         return f"it must be a number or a text, got {got}; reduce it to one number, as by mean()"

@@ -324,6 +324,13 @@ class RunStream:
                     raise
                 self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=_kind_of(arguments))
                 self._note_news(file)
+            except Exception as error:
+                # An object of another library may raise anything where nothing is expected, and training goes on.
+                if isinstance(error, OSError) or self.settings.on_error == "raise" or not self._progress.is_running:
+                    raise
+                fact = f"a value of it raised {type(error).__name__}: {shortened(str(error))}"
+                self._dropped.leave_out(fact, kind=_kind_of(arguments))
+                self._note_news(file)
             finally:
                 self._is_busy = False
             while self._deferred:
