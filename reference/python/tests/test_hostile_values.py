@@ -19,7 +19,7 @@ _PROPERTIES = ["shape", "ndim", "dtype", "requires_grad", "item", "tolist", "key
 CALLS: dict[str, Callable[[toyspec.RunWriter, Any], None]] = {
     "log": lambda run, value: run.log({"a": 1.5, "x": value}, step=1),
     "log nested": lambda run, value: run.log({"a": 1.5, "in": {"x": value}}, step=1),
-    "log list": lambda run, value: run.log({"a": 1.5, "x": [2.0, value]}, step=1),
+    "log list": lambda run, value: run.log({"a": 1.5, "x": {"items": [value]}}, step=1),
     "log key": lambda run, value: run.log({"a": 1.5, value: 2.0}, step=1),
     "log step": lambda run, value: run.log({"a": 1.5}, step=value),
     "step": lambda run, value: run.step(step=1, loss=1.5, lr=value),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamClosedError, StreamRefusedError
+from toyspec.errors import StreamClosedError, StreamRefusedError, ToyspecError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.format.line_validation import holds_long_number
@@ -56,6 +56,7 @@ Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 _FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
+_OF_RECORD: Final = (InvalidEventError, RecordRefusedError)
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 # A resumed run that only adds values may do so without end.
@@ -319,17 +320,10 @@ class RunStream:
                 action(*arguments)
                 if self._progress.ended:
                     self._close()
-            except (InvalidEventError, RecordRefusedError) as error:
-                if self.settings.on_error == "raise" or not self._progress.is_running:
-                    raise
-                self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=_kind_of(arguments))
-                self._note_news(file)
             except Exception as error:
-                # An object of another library may raise anything where nothing is expected, and training goes on.
-                if isinstance(error, OSError) or self.settings.on_error == "raise" or not self._progress.is_running:
+                if not self._leaves_out(error):
                     raise
-                fact = f"a value of it raised {type(error).__name__}: {shortened(str(error))}"
-                self._dropped.leave_out(fact, kind=_kind_of(arguments))
+                self._dropped.leave_out(_fact_of(error), key=_what_is_wrong(error), kind=_kind_of(arguments))
                 self._note_news(file)
             finally:
                 self._is_busy = False
@@ -338,6 +332,15 @@ class RunStream:
                 self._perform(action, *arguments)
         while self._afterwards and not self._is_busy:
             self._afterwards.pop(0)()
+
+    def _leaves_out(self, error: Exception) -> bool:
+        """Return whether training goes on without the record that caused *error*.
+
+        An object of another library may raise anything where nothing is expected. What the system refuses is not of
+        the record.
+        """
+        is_of_record = isinstance(error, _OF_RECORD) or not isinstance(error, OSError | ToyspecError)
+        return is_of_record and self.settings.on_error != "raise" and self._progress.is_running
 
     def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Write nothing in a forked child, which reports it; the run counts it."""
@@ -933,7 +936,12 @@ def _make_values(members: dict[str, Any]) -> None:
     members.update(kind="scalars", **place, values=values)
 
 
-def _what_is_wrong(error: InvalidEventError | RecordRefusedError) -> str:
+def _fact_of(error: Exception) -> str:
+    text = str(error)
+    return text if isinstance(error, _OF_RECORD) else f"a value of it raised {type(error).__name__}: {shortened(text)}"
+
+
+def _what_is_wrong(error: Exception) -> str:
     """Return what errors that differ only in the value that was found have in common."""
     found = _FOUND_VALUE.split(str(error), 1)[0]
     return error.rule if isinstance(error, RecordRefusedError) else found
