@@ -1,17 +1,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import torch_like
+import toyspec
 from toyspec.generated.toy_v1 import Backend
-from toyspec.writing.devices import device_memory, this_backend
+from toyspec.writing.devices import backend_in_use, device_memory, this_backend
 from toyspec.writing.processes import process_index, shared_run_id, this_process
 
-LIBRARIES = ("jax", "torch", "torch.distributed", "torch_xla.runtime", "torch_xla.core.xla_model")
+LIBRARIES = (
+    "jax",
+    "jax._src.xla_bridge",
+    "torch",
+    "torch.distributed",
+    "torch_xla.runtime",
+    "torch_xla.core.xla_model",
+)
 
 
 @pytest.fixture
@@ -157,15 +166,52 @@ def test_devices_that_are_not_in_use_are_left_alone(alone: pytest.MonkeyPatch) -
     torch = torch_like.cuda((60, 100))
     torch.cuda.is_initialized = lambda: False
     alone.setitem(sys.modules, "torch", torch)
-    assert (None, Backend(kind="cpu")) == (device_memory(), this_backend())
+    assert (None, None, None) == (device_memory(), this_backend(), backend_in_use())
 
 
 def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
     """run_start says what computes, as the library calls it."""
     alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100)))
-    assert Backend(kind="cuda", device="NVIDIA H100 80GB HBM3") == this_backend()
+    assert Backend(kind="cuda", device="NVIDIA H100 80GB HBM3", compute="9.0") == this_backend()
     alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax._src.xla_bridge", SimpleNamespace(backends_are_initialized=lambda: True))
     assert Backend(kind="tpu", device="TPU v4") == this_backend()
+
+
+def test_a_run_names_the_device_that_is_in_use(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """start_run asks a library that has begun, and begins none: JAX may still wait for its other processes."""
+    bridge = SimpleNamespace(backends_are_initialized=lambda: False)
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.is_initialized = lambda: False
+    alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    alone.setitem(sys.modules, "torch", torch)
+    found = []
+    for begun in (None, bridge, torch.cuda):
+        if begun is not None:
+            name = "backends_are_initialized" if begun is bridge else "is_initialized"
+            alone.setattr(begun, name, lambda: True)
+        if begun is torch.cuda:
+            alone.setattr(bridge, "backends_are_initialized", lambda: False)
+        run = toyspec.start_run(tmp_path, git=None)
+        run.run_end()
+        [start, _] = toyspec.read(run.events_path)
+        assert isinstance(start, toyspec.Record)
+        found.append(start.get("backend"))
+    tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
+    assert [None, tpu, {**cuda, "compute": "9.0"}] == found
+
+
+def test_a_driver_that_fails_does_not_prevent_a_run(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever the question raises, the run begins, without a backend."""
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.get_device_name = lambda: 1 / 0
+    alone.setitem(sys.modules, "torch", torch)
+    run = toyspec.start_run(tmp_path, git=None)
+    run.run_end()
+    [start, _] = toyspec.read(run.events_path)
+    assert isinstance(start, toyspec.Record)
+    assert "backend" not in start.value
 
 
 def test_jax_on_a_processor_has_no_device_memory() -> None:

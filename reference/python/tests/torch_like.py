@@ -116,5 +116,6 @@ def cuda(*devices: tuple[int, int], name: str = "NVIDIA H100 80GB HBM3") -> Any:
             device_count=lambda: len(devices),
             mem_get_info=lambda index: devices[index],
             get_device_name=lambda: name,
+            get_device_capability=lambda: (9, 0),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple
 
+from toyspec.format.scalars import attribute
 from toyspec.generated.toy_v1 import Backend
 
 
@@ -25,14 +26,28 @@ def device_memory() -> DeviceMemory | None:
     return min(known, key=lambda memory: memory.limit - memory.used, default=None)
 
 
-def this_backend() -> Backend:
-    """Return what computes here: the devices of JAX or PyTorch, else the processor."""
+def this_backend() -> Backend | None:
+    """Return what computes here: the device in use, else the processor; None if a GPU is there and may yet be used."""
+    found = backend_in_use()
+    if found is None and (jax := sys.modules.get("jax")) is not None and jax.default_backend() != "cpu":
+        return _jax_backend(jax)
+    return found or (None if _has_cuda() else Backend(kind="cpu"))
+
+
+def backend_in_use() -> Backend | None:
+    """Return the device that JAX or PyTorch uses already, None where neither has begun: asking must not begin it."""
     jax, cuda = sys.modules.get("jax"), _cuda()
-    if jax is not None and jax.default_backend() != "cpu":
-        return Backend(kind=jax.default_backend(), device=jax.local_devices()[0].device_kind)
+    has_begun = attribute(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized")
+    if jax is not None and callable(has_begun) and has_begun() and jax.default_backend() != "cpu":
+        return _jax_backend(jax)
     if cuda is not None:
-        return Backend(kind="cuda", device=cuda.get_device_name())
-    return Backend(kind="cpu")
+        compute = ".".join(map(str, cuda.get_device_capability()))
+        return Backend(kind="cuda", device=cuda.get_device_name(), compute=compute)
+    return None
+
+
+def _jax_backend(jax: Any) -> Backend:
+    return Backend(kind=jax.default_backend(), device=jax.local_devices()[0].device_kind)
 
 
 def _jax_memory() -> list[DeviceMemory]:
@@ -60,5 +75,9 @@ def _torch_memory() -> list[DeviceMemory]:
 
 def _cuda() -> Any:
     """Return ``torch.cuda`` once it is in use: a process that has not touched its devices must not be made to."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
+    return sys.modules["torch"].cuda if _has_cuda() and sys.modules["torch"].cuda.is_initialized() else None
+
+
+def _has_cuda() -> bool:
+    cuda = attribute(sys.modules.get("torch"), "cuda")
+    return cuda is not None and bool(cuda.is_available())

@@ -92,7 +92,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     ``***``, except the settings that *unredacted* names. *arch* is the architecture of the *model*; a text as *model*
     is the same. *name*, *group*, *tags* and *notes* are for people. *git* is the commit of the clone that contains the
     working directory; None records no commit. The arguments of the program, the versions of its packages and the
-    machine are recorded too.
+    machine are recorded too, and as *backend* the device that JAX or PyTorch already uses, unless it is given.
 
     **What is recorded besides.** *diff* keeps the uncommitted changes, and *console* what the program prints. *system*
     samples the machine every ten seconds, or every so many seconds as the number says. *subsample* N writes every N-th
@@ -137,7 +137,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     question = GitQuestion() if git == "around" else None
     settings = None if config is None else redaction.settings(members_of(config))
     parts: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
-    parts |= {"backend": backend, "phase": phase, "parent": parent, "data": data}
+    parts |= {"backend": _backend() if backend is None else backend, "phase": phase, "parent": parent, "data": data}
     safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
     with contextlib.ExitStack() as undoing:
@@ -199,6 +199,19 @@ def _from_environment(exist: Exist, run_id: str | None) -> tuple[Exist, str | No
     run_id = os.environ.get("TOYSPEC_RUN_ID") or None if run_id is None else run_id
     # Without a name there is nothing that could be resumed.
     return (exist if run_id is None else cast("Exist", wanted)), run_id
+
+
+def _backend() -> Backend | None:
+    """Return the device in use, None where there is none so far."""
+    if not {"jax", "torch"} & sys.modules.keys():
+        return None
+    # Imported here: start-up time counts.
+    from toyspec.writing.devices import backend_in_use
+
+    try:
+        return backend_in_use()
+    except Exception:  # noqa: BLE001 - a driver may raise anything, and the run must begin
+        return None
 
 
 def _health_of(
