@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
@@ -315,7 +316,7 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         curve = told[name]
         is_plain = _is_constant(curve) and not curve.not_finite
         line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
-        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(curve, _better(run, name), run.last_step))
+        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(name, curve, _better(run, name), run.last_step))
         if curve.count > 1 and line:
             yield "", line
     more = len(told) - _MAX_LISTED
@@ -345,28 +346,34 @@ def _better(run: RunSummary, name: str) -> Better:
     return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
 
 
-def _extremes(curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
+def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
+    def written(value: object) -> str:
+        # The unit of a measurement is at the end of its name.
+        if name.endswith("_bytes") and isinstance(value, int | float) and 0 <= value < inf:
+            return size(int(value))
+        return figure(value)
+
     def at(step: float) -> str:
         # A log without steps, such as one of epochs: its values are in their order.
         return "" if last_step is None else f" at step {step}"
 
     if curve.count == 1 and curve.first is not None:
         step, value = curve.first
-        yield f"{'not finite' if value is None else figure(value)}{at(step)}, the only value"
+        yield f"{'not finite' if value is None else written(value)}{at(step)}, the only value"
         return
     if _is_constant(curve) and curve.lowest is not None:
-        yield f"always {figure(curve.lowest[1])}"
+        yield f"always {written(curve.lowest[1])}"
         if curve.not_finite:
             yield f"{curve.not_finite} not finite"
         return
     if curve.first is not None and curve.last is not None:
-        yield f"first {figure(curve.first[1])}"
-        yield f"last {figure(curve.last[1])}"
+        yield f"first {written(curve.first[1])}"
+        yield f"last {written(curve.last[1])}"
     if better == "unknown" and curve.lowest and curve.highest:
-        yield f"all from {figure(curve.lowest[1])} to {figure(curve.highest[1])}"
+        yield f"all from {written(curve.lowest[1])} to {written(curve.highest[1])}"
     best = curve.highest if better == "highest" else curve.lowest
     if better != "unknown" and best:
-        yield f"{better} {figure(best[1])}{at(best[0])}"
+        yield f"{better} {written(best[1])}{at(best[0])}"
     if curve.not_finite:
         yield f"{curve.not_finite} not finite"
 
