@@ -156,7 +156,7 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
     _print_head(summary, terminal, options.run)
     named = {name: shortened(name, _NAME_CHARS) for name in known if name in summary.series}
     for name, title in named.items():
-        extremes = ", ".join(_extremes(summary.series[name], _better(summary, name), summary.last_step))
+        extremes = ", ".join(_extremes(name, summary.series[name], _better(summary, name), summary.last_step))
         terminal.line(f"  {terminal.styled(padded(title, max(map(width, named.values()))), 'dim')}  {extremes}")
     scale: Scale = "log" if options.log else "linear"
     print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
@@ -346,34 +346,35 @@ def _better(run: RunSummary, name: str) -> Better:
     return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
 
 
-def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
-    def written(value: object) -> str:
-        # The unit of a measurement is at the end of its name.
-        if name.endswith("_bytes") and isinstance(value, int | float) and 0 <= value < inf:
-            return size(int(value))
-        return figure(value)
+def _written(name: str, value: object) -> str:
+    """Return a value of the metric *name*: the unit of a measurement is at the end of its name."""
+    if name.endswith("_bytes") and isinstance(value, int | float) and 0 <= value < inf:
+        return size(int(value))
+    return figure(value)
 
+
+def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
     def at(step: float) -> str:
         # A log without steps, such as one of epochs: its values are in their order.
         return "" if last_step is None else f" at step {step}"
 
     if curve.count == 1 and curve.first is not None:
         step, value = curve.first
-        yield f"{'not finite' if value is None else written(value)}{at(step)}, the only value"
+        yield f"{'not finite' if value is None else _written(name, value)}{at(step)}, the only value"
         return
     if _is_constant(curve) and curve.lowest is not None:
-        yield f"always {written(curve.lowest[1])}"
+        yield f"always {_written(name, curve.lowest[1])}"
         if curve.not_finite:
             yield f"{curve.not_finite} not finite"
         return
     if curve.first is not None and curve.last is not None:
-        yield f"first {written(curve.first[1])}"
-        yield f"last {written(curve.last[1])}"
+        yield f"first {_written(name, curve.first[1])}"
+        yield f"last {_written(name, curve.last[1])}"
     if better == "unknown" and curve.lowest and curve.highest:
-        yield f"all from {written(curve.lowest[1])} to {written(curve.highest[1])}"
+        yield f"all from {_written(name, curve.lowest[1])} to {_written(name, curve.highest[1])}"
     best = curve.highest if better == "highest" else curve.lowest
     if better != "unknown" and best:
-        yield f"{better} {written(best[1])}{at(best[0])}"
+        yield f"{better} {_written(name, best[1])}{at(best[0])}"
     if curve.not_finite:
         yield f"{curve.not_finite} not finite"
 
