@@ -31,9 +31,14 @@ def scalar(value: Any) -> Any:
         return str.__str__(value)
     if hasattr(value, "__index__"):
         return operator.index(value)
-    if hasattr(value, "__float__") and not hasattr(value, "tolist"):
+    if hasattr(value, "__float__") and (_is_wide(value) or not hasattr(value, "tolist")):
         return _as_float(value)
     return value
+
+
+def _is_wide(value: Any) -> bool:
+    """Return whether *value* is one real number of an array library wider than binary64: ``item()`` is itself."""
+    return getattr(value, "ndim", None) == 0 and getattr(getattr(value, "dtype", None), "kind", None) == "f"
 
 
 def number(value: Any) -> float | None:
@@ -96,4 +101,4 @@ def _as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return float("inf")
+        return float("inf") if value > 0 else float("-inf")
