@@ -81,7 +81,9 @@ def test_training_that_diverges_is_stopped_resumed_and_finished(capfd: pytest.Ca
 def test_program_that_logs_elsewhere_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     """The status is that of the command, and a line says that no rule was applied, also beside a run of before."""
     elsewhere = 'with toyspec.start_run("elsewhere", git=None) as run:\n    run.step(1, loss=nan)\n'
-    fact = "toyspec guard: no run was written at runs, so no rule was applied; pass the directory that the program logs to"
+    fact = (
+        "toyspec guard: no run was written at runs, so no rule was applied; pass the directory that the program logs to"
+    )
     assert 0 == _guard([], elsewhere)
     assert fact in capfd.readouterr().err.splitlines()
     with toyspec.start_run("runs", git=None) as run:

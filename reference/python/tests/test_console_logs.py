@@ -235,7 +235,10 @@ def curves(
         ),
         # A line with a step that is none is not at the step before.
         (
-            "step: 1 loss: 0.5\nstep: 1e400 loss: 0.25\nstep: nan loss: 0.75\nstep: 1e1 loss: 1.5\nstep: 0.5 loss: 2.5\n",
+            (
+                "step: 1 loss: 0.5\nstep: 1e400 loss: 0.25\nstep: nan loss: 0.75\nstep: 1e1 loss: 1.5\n"
+                "step: 0.5 loss: 2.5\n"
+            ),
             "key-value-console",
             {"loss": [(1, 0.5), (None, 0.25), (None, 0.75), (10, 1.5), (10, 2.5)], "step.1": [(10, 0.5)]},
         ),

@@ -96,7 +96,7 @@ MADE = {
     ),
     "lists.log": (
         b"step=1 loss=1.5 losses=[0.5, 0.25] Val Loss: [1. .5], betas=(0.9, nan) cm=[[1, 2], [3, 4]]",
-        b"step=2 loss=tensor(0.5, device='cuda:0') a: array([0.5, 2.0]) total[b=np.float32(3), c=1] n=[3] at: [0] [5/9]",
+        b"step=2 loss=tensor(0.5, device='cuda:0') a: array([0.5, 2.0]) total[b=np.float32(3), c=1] n=[3] at: [0]",
         b"step=1e400 loss=0.25",
         b"step=nan loss=0.125 k=[np.float64(0.5), inf]",
         b"step=-5 loss=0.75",
