@@ -234,8 +234,9 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
 def _is_log(stream: Stream, choice: DialectChoice) -> bool:
     """Return whether lists have a file with a name of its own: not a stream of toyspec, which has another name."""
     names = usual_names(choice)
-    is_searched = isinstance(names, LogNames) and not is_address(stream.path)
-    return not is_searched or names.has_log(stream.path, stream.version)
+    if is_address(stream.path) or not isinstance(names, LogNames):
+        return True
+    return names.has_log(stream.path, stream.version)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
