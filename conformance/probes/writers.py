@@ -13,7 +13,7 @@ from conformance.messages import ProtocolError
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
 from conformance.oracle.bundles import is_safe_run_id
-from conformance.oracle.writing import is_number, number_of
+from conformance.oracle.writing import is_number, number_of, unwrapped
 from conformance.probes.expected import is_own, is_timed, with_defaults, without_defaults
 from conformance.probes.question import Needs, Question, Stage
 from conformance.session_cases import Session
@@ -140,23 +140,33 @@ def _write(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> l
     for one, other, source in zip(expected, actual, given, strict=False):
         if "t" not in one and "kind" in other:
             other.pop("t", None)  # a writer may add the time to an event of an unknown kind
-        if "nonfinite" not in one and _is_named(source, other.get("nonfinite")):
+        if "nonfinite" not in one and says_what_nulls_were(source, other.get("nonfinite")):
             other.pop("nonfinite")
     found += list(record_differences(expected, actual))
     return found[:_SHOWN]
 
 
-def _is_named(given: Mapping[str, Any], words: Any) -> bool:
+def says_what_nulls_were(given: dict[str, Any], words: Any) -> bool:
     """Return whether *words* says, under the right names, what numbers of *given* were: [encoding/non-finite-named]."""
     if not isinstance(words, dict) or not words:
         return False
-    maps = {"": given, "extra/": given.get("extra"), "values": given.get("values")}
-    for name, word in words.items():
-        place, key = ("extra/", name[len("extra/") :]) if name.startswith("extra/") else ("", name)
-        known = maps[place] if place or name in given or given.get("kind") != "scalars" else maps["values"]
-        if not isinstance(known, dict) or known.get(key) != {"float": word}:
-            return False
-    return True
+    held = [given] if given.get("kind") != "scalars" else [given | {"values": None}, given.get("values")]
+    return all({"float": word} in [item for each in held for item in _at(each, name)] for name, word in words.items())
+
+
+def _at(value: Any, name: str) -> list[Any]:
+    """Return what *name* can mean in a tagged value: keys and indexes, joined by slashes, which a key may have too."""
+    if isinstance(value, list):
+        members: Mapping[str, Any] = {str(index): item for index, item in enumerate(value)}
+    elif isinstance(value, dict):
+        members = unwrapped(value)
+    else:
+        return []
+    found = [members[name]] if name in members else []
+    for key, member in members.items():
+        if name.startswith(f"{key}/"):
+            found += _at(member, name[len(key) + 1 :])
+    return found
 
 
 def _write_defaults(case: Case, given: list[Any], expected: list[Any], stage: Stage) -> list[str]:

@@ -266,6 +266,17 @@ def test_longest_annotation_is_that_of_a_line(tmp_path: Path, monkeypatch: pytes
     assert 2 == len((run / "annotations.jsonl").read_bytes().splitlines())
 
 
+def test_text_beside_runs_is_not_refused(tmp_path: Path) -> None:
+    """Each run of a folder is annotated, and what is not a log there is none of them."""
+    run = made(tmp_path / "runs" / "r")
+    (tmp_path / "runs" / "notes.txt").write_text("cups of tea: 5\n")
+    done = toyspec_within("annotate", "--tag", "+good", str(tmp_path / "runs"))
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert ["base", "good"] == sorted(
+        read_annotations(os.path.join(run, "events.jsonl")).over({"tags": ["base"]})["tags"]
+    )
+
+
 def test_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     """A tag without a sign, an address, a folder without a run and nothing to say are errors with a way out."""
     run = made(tmp_path / "r")

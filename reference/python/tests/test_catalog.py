@@ -129,6 +129,19 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
     assert {name for name in before if name.endswith("parquet")} - same == {*manifest.former}
 
 
+def test_only_what_lists_have_is_read_as_a_run(tmp_path: Path) -> None:
+    """A stream of toyspec under another name, and text that is not a log, are no runs: none is read, none has a row."""
+    folder = tmp_path / "runs"
+    put(folder, "a", stream("a"))
+    (folder / "copy.jsonl").write_bytes(stream("a"))
+    (folder / "notes.txt").write_text("step 3 of the plan: 5 cups of tea\n")
+    report = build_catalog(folder, out=tmp_path / "catalog")
+    assert [str(folder / "a" / "events.jsonl")] == [run.path for run in list_runs(folder)]
+    assert [str(folder / "a" / "events.jsonl")] == [*rows(tmp_path / "catalog")]
+    assert (1, 1) == (report.runs, report.read)
+    assert 0 == update_catalog(tmp_path / "catalog").read
+
+
 def test_run_that_is_sealed_later_has_changed(runs: Path, tmp_path: Path) -> None:
     """A file of the run beside the stream counts too."""
     from toyspec import seal

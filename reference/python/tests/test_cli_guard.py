@@ -78,6 +78,22 @@ def test_training_that_diverges_is_stopped_resumed_and_finished(capfd: pytest.Ca
     assert "a health rule asked the training to stop; starting it again in 0.05 s, 1 restarts left" in output
 
 
+def test_program_that_logs_elsewhere_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    """The status is that of the command, and a line says that no rule was applied, also beside a run of before."""
+    elsewhere = 'with toyspec.start_run("elsewhere", git=None) as run:\n    run.step(1, loss=nan)\n'
+    fact = (
+        "toyspec guard: no run was written at runs, so no rule was applied; pass the directory that the program logs to"
+    )
+    assert 0 == _guard([], elsewhere)
+    assert fact in capfd.readouterr().err.splitlines()
+    with toyspec.start_run("runs", git=None) as run:
+        run.step(1, loss=0.5)
+    assert 3 == _guard([], "sys.exit(3)")
+    assert fact in capfd.readouterr().err.splitlines()
+    assert 0 == _guard([], 'with toyspec.start_run("runs", git=None) as run:\n    run.step(1, loss=0.5)\n')
+    assert fact not in capfd.readouterr().err.splitlines()
+
+
 def test_alert_sets_the_exit_status(capfd: pytest.CaptureFixture[str]) -> None:
     """An alert at or above --fail-on is status 1, and the status of a failing command is its own."""
     sick = """

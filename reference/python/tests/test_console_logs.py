@@ -208,6 +208,40 @@ def curves(
             "epoch-console",
             {"loss": [(1, 0.5)], "acc": [(1, 71)], "Train Loss": [(1, 0.25)]},
         ),
+        # Each number of a list is a metric; a place in brackets is none.
+        (
+            "step=1 loss=1.5 losses=[0.5, 0.25] Val Loss: [1. .5] at: [0]\nval accs: [0.5, nan]\n",
+            "key-value-console",
+            {
+                "loss": [(1, 1.5)],
+                "losses/0": [(1, 0.5)],
+                "losses/1": [(1, 0.25)],
+                "Val Loss/0": [(1, 1.0)],
+                "Val Loss/1": [(1, 0.5)],
+                "val/accs/0": [(1, 0.5)],
+                "val/accs/1": [(1, float("nan"))],
+            },
+        ),
+        (
+            "Episode 1 | Reward: 2.5 | Q Values: [0.5, (0.25)] | Losses: (0.5, 0.25)\n",
+            "episode-console",
+            {"Reward": [(1, 2.5)], "Losses/0": [(1, 0.5)], "Losses/1": [(1, 0.25)]},
+        ),
+        # Numbers as their libraries print them.
+        (
+            "step=1 loss=1.5 l2=tensor(0.5, grad_fn=<MeanBackward0>) a: array([1., 2.]) b=np.float64(0.25)\n",
+            "key-value-console",
+            {"loss": [(1, 1.5)], "l2": [(1, 0.5)], "a/0": [(1, 1.0)], "a/1": [(1, 2.0)], "b": [(1, 0.25)]},
+        ),
+        # A line with a step that is none is not at the step before.
+        (
+            (
+                "step: 1 loss: 0.5\nstep: 1e400 loss: 0.25\nstep: nan loss: 0.75\nstep: 1e1 loss: 1.5\n"
+                "step: 0.5 loss: 2.5\n"
+            ),
+            "key-value-console",
+            {"loss": [(1, 0.5), (None, 0.25), (None, 0.75), (10, 1.5), (10, 2.5)], "step.1": [(10, 0.5)]},
+        ),
         # Tables of results have settings beside the metrics.
         ("time,loss,model\n0.5,0.25,3\n", None, {}),
         ("time,lr\n0.5,0.25\n", None, {}),
@@ -226,6 +260,35 @@ def test_console_output_in_the_words_of_its_author(
     # A NaN is not equal to itself.
     assert (dialect, repr(expected)) == (found, repr({name: values[name] for name in (expected or values)}))
     assert expected.keys() == values.keys()
+
+
+def test_a_list_that_is_not_read_is_named(tmp_path: Path) -> None:
+    """What is in no record is in the notes on how the log is read."""
+    log = tmp_path / "train.log"
+    log.write_text("step=1 loss=0.5 cm=[[1, 2], [3, 4]]\nstep=2 loss=0.5 cm=[[1, 2], [3, 4]]\n")
+    (report,) = check(log).files
+    assert report.dialect is not None
+    assert ("lists of other than numbers are left out, such as '[[1, 2]'",) == report.dialect.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("train.log", "", "step: {} loss: 0.25\n"),
+        ("train.csv", "step,loss\n", "{},0.25\n"),
+        ("train.jsonl", "", '{{"step":{},"loss":0.25}}\n'),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 300])
+def test_a_step_beyond_binary64_is_none_and_reported(
+    name: str, head: str, line: str, rows: int, tmp_path: Path
+) -> None:
+    """A record with a step that is not finite has no step, and a finding says so, in tables too."""
+    log = tmp_path / name
+    log.write_text(head + "".join(line.format(step) for step in [*range(rows), "1e400"]))
+    found = [(finding.line, finding.message) for finding in check(log).files[0].findings]
+    assert [(rows + 1 + bool(head), "`step` is inf, expected a finite number")] == found
+    assert [None] == [row.step for row in read(log, mode="salvage") if isinstance(row, Row)][-1:]
 
 
 def test_a_headline_is_not_the_end_of_its_epoch(tmp_path: Path) -> None:

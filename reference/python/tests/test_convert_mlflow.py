@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.convert import mlflow_import
+from toyspec.convert import export_runs, mlflow_export, mlflow_import
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, Ledger
 from toyspec.convert.mlflow_import import CLAMPED, LARGEST, TAG, MlflowImport
 
@@ -149,3 +151,28 @@ def test_run_begins_at_the_first_time_that_is_known(start: int | None, first: in
     found, _ = _events(_database([("a", 1.0, first, 1, 0), ("b", 1.0, 0, 1, 0)], run=("name", "RUNNING", start, None)))
     assert "2026-09-21T14:13:20Z" == found[0]["started_at"]
     assert [(first - began) / 1000] == [event["t"] for event in found if event.get("values") == {"a": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("started", "last", "is_rounded"), [("10:00:00.25Z", 1.5, False), ("10:00:00.2501Z", 2.00025, True)]
+)
+def test_times_that_an_export_rounds_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str, last: float, *, is_rounded: bool
+) -> None:
+    """MLflow has whole milliseconds: the end of the run and each metric are counted, and a note names the start."""
+    client = MagicMock()
+    monkeypatch.setattr(mlflow_export, "needed", lambda *_: MagicMock(MlflowClient=lambda _: client))
+    lines = (
+        {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "started_at": f"2026-11-22T{started}"},
+        {"kind": "scalars", "t": last, "step": 1, "values": {"a": 1.5}},
+        {"kind": "run_end", "t": last, "reason": "completed"},
+    )
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (made,) = export_runs("mlflow", tmp_path / "r", tmp_path / "out").runs
+    assert ([("milliseconds", 2)] if is_rounded else []) == [(loss.cause, loss.count) for loss in made.losses]
+    assert is_rounded == ("MLflow has the start of the run in whole milliseconds" in made.notes)
+    assert (2, made.items) == (
+        client.set_terminated.call_count + client.log_batch.call_count,
+        made.carried + made.changed,
+    )

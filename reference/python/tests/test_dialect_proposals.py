@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toyspec import check, read
+from toyspec import check, read, start_run
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.format.dialect_proposals import as_read, proposed, toml_of
@@ -98,6 +98,20 @@ def test_command_adds_the_dialect(
     assert main(["dialect", "new", "slurm-1.out"]) == exit_codes.USAGE
     (tmp_path / "other.out").write_bytes(b"nothing\n")
     assert main(["dialect", "new", "other.out"]) == exit_codes.USAGE
+
+
+def test_stream_of_toyspec_needs_no_dialect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused, and nothing is written: a dialect for it would read it as the log of another program."""
+    monkeypatch.chdir(tmp_path)
+    with start_run(tmp_path, run_id="a") as run:
+        for step in range(1, 5):
+            run.step(step, loss=0.5)
+    (tmp_path / "a/events.jsonl").rename("events.jsonl")
+    assert main(["dialect", "new", "events.jsonl"]) == exit_codes.USAGE
+    assert "events.jsonl is a toy/v1 stream, which every command reads" in capsys.readouterr().err
+    assert not (tmp_path / "toyspec.toml").exists()
 
 
 def test_planned_steps_decide_whether_a_run_ended(tmp_path: Path) -> None:

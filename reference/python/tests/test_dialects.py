@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from property_examples import examples
-from toyspec import check, check_bytes, follow, list_runs, read, start_run
+from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs
 from toyspec.format.dialects import Keys, dialect_of, dialects
@@ -359,6 +359,7 @@ def test_doctor_names_every_format(tmp_path: Path) -> None:
         (tmp_path / name / path.name).write_bytes(content_of(path))
     with start_run(tmp_path, run_id="a") as run:
         run.step(loss=1.0)
+    annotate(tmp_path / "a", starred=True)
     with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
         database.execute("CREATE TABLE others (x)")
     (tmp_path / "notes.txt").write_bytes(b"nothing\n")
@@ -371,11 +372,13 @@ def test_doctor_names_every_format(tmp_path: Path) -> None:
     assert [1] * len(NAMES) == [formats["dialect", name]["files"] for name in NAMES]
     assert {("profile", "toy/v1")} < set(formats)
     assert "toyspec show" == formats["profile", "toy/v1"]["read_with"]
+    assert (1, 1) == (formats["profile", "toy/v1"]["files"], formats["profile", "toy/v1"]["beside"])
     assert 2 == found["others"]
-    assert len(NAMES) + 4 == found["files"]
+    assert len(NAMES) + 5 == found["files"]
     text = toyspec("doctor", str(tmp_path)).stdout.decode()
     assert "a SQLite database" in text
     assert "2 other files are not logs" in text
+    assert "1 file beside them belongs to its run" in text
     assert 2 == toyspec("doctor", str(tmp_path / "nope")).returncode
     assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
 

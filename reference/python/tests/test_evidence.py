@@ -58,6 +58,27 @@ def test_document_has_what_is_asked(audited: Path) -> None:
     assert "data" not in found["not_recorded"]
 
 
+def test_named_files_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
+    """A file that the log names and the run does not have is listed, and so is one with another digest."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        (tmp_path / "a" / "kept.bin").write_bytes(b"kept")
+        (tmp_path / "a" / "other.bin").write_bytes(b"before")
+        run.artifact("gone.bin", role="checkpoint", step=3)
+        run.artifact("kept.bin")
+        run.artifact("other.bin")
+    (tmp_path / "a" / "other.bin").write_bytes(b"after")
+    found = evidence_of(tmp_path / "a")
+    schema = json.loads(read_resource("schemas", "answers", "v1", "evidence.json"))
+    jsonschema.Draft202012Validator(schema).validate(found)
+    assert [
+        ("gone.bin", "not among the files of the run"),
+        ("kept.bin", None),
+        ("other.bin", "the file has another digest"),
+    ] == [(each["path"], each["problem"]) for each in found["artifacts"]]
+    assert ("checkpoint", 3) == (found["artifacts"][0]["role"], found["artifacts"][0]["step"])
+    assert {"file of line 2", "file of line 4"} <= set(found["not_recorded"])
+
+
 def test_energy_is_integrated_and_gaps_are_named(tmp_path: Path) -> None:
     """Between near samples the energy is the area below; a pause is left out and named."""
     powered(tmp_path / "r", "events.jsonl", [(0.0, 100.0), (10.0, 200.0), (20.0, 200.0), (90.0, 200.0), (100.0, 0.0)])

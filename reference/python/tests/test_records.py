@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from toyspec import read
+from toyspec.format.record_mapping import with_lost_numbers
 from toyspec.health.checking import recorded_alert
 from toyspec.runs.summarizing import summarize_run
 from toyspec.writing.logged_values import nonfinite
@@ -84,6 +85,14 @@ def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[
 def test_nulls_are_what_the_record_says_they_were(line: dict[str, Any], name: str, value: float | None) -> None:
     """``nonfinite`` tells what a null was, and changes no number."""
     assert value == record({"t": 1.0, **line}).values[name]
+
+
+def test_results_have_what_their_nulls_were() -> None:
+    """Each null of inner lists and objects is what ``nonfinite`` says under its keys and indexes, else null."""
+    extra = {"a": [None, {"b": None}], "c": None}
+    words = {"extra/a/0": "inf", "extra/a/1/b": "-inf", "loss": "nan", "extra/c": "what"}
+    found = with_lost_numbers({"kind": "eval", "loss": 0.5, "extra": extra, "nonfinite": words})
+    assert {"kind": "eval", "loss": 0.5, "extra": {"a": [math.inf, {"b": -math.inf}], "c": None}} == found
 
 
 def test_nan_is_not_null() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,12 +99,13 @@ CASES: dict[str, Case] = {
         [{"kind": "scalars", "step": 3, "values": {"a": 1.0, "c": 0.5, "d": None, "e": 2.0}, "texts": {"b": "text"}}],
     ),
     "values that are none": Case(
-        lambda run: run.log({"a": [1], "b": 2, "c": object(), "d": np.ones(3)}, step=3),
+        lambda run: run.log({"a": [1], "b": 2, "c": object(), "d": np.ones(3), "e": np.clongdouble(1)}, step=3),
         [{"kind": "scalars", "step": 3, "values": {"b": 2.0}}],
         lost={
             "a": "it must be a number or a text, got list; pass a number, or str() of it",
             "c": "it must be a number or a text, got object; pass a number, or str() of it",
             "d": "it must be a number or a text, got ndarray of shape (3,); reduce it to one number, as by mean()",
+            "e": "it must be a number or a text, got clongdouble; pass a number, or str() of it",
         },
     ),
     "names that are none": Case(
@@ -135,6 +137,52 @@ CASES: dict[str, Case] = {
         [{"kind": "scalars", "step": 3, "values": {"warmup/a": 1.0}}],
         lost={"phase": f"{PHASES}, got warmup; the values are named after it, as warmup/loss"},
     ),
+    "results of an evaluation that are not finite": Case(
+        lambda run: run.eval(
+            "v",
+            extra={
+                "list": [0.5, float("nan"), (float("inf"),)],
+                "map": {"k": [{"q": np.float32("-inf")}], True: float("nan")},
+                "array": np.array([1.0, float("nan")]),
+                "beyond": -(10**400),
+                "wide": [np.longdouble("1e4000"), np.longdouble("0.5")],
+            },
+        ),
+        [
+            {
+                "kind": "eval",
+                "phase": "eval",
+                "name": "v",
+                "extra": {
+                    "array": [1.0, None],
+                    "beyond": None,
+                    "list": [0.5, None, [None]],
+                    "map": {"k": [{"q": None}], "true": None},
+                    "wide": [None, 0.5],
+                },
+                "nonfinite": {
+                    "extra/array/1": "nan",
+                    "extra/beyond": "-inf",
+                    "extra/list/1": "nan",
+                    "extra/list/2/0": "inf",
+                    "extra/map/k/0/q": "-inf",
+                    "extra/map/true": "nan",
+                    "extra/wide/0": "inf",
+                },
+            }
+        ],
+        as_null="eval.extra.array[1] is nan",
+    ),
+    "numbers wider than binary64": Case(
+        lambda run: run.step(np.longdouble(3), loss=np.longdouble(0.5), extra={"a": np.longdouble("-1e4000")}),
+        [{"kind": "step", "step": 3, "loss": 0.5, "extra": {"a": None}, "nonfinite": {"extra/a": "-inf"}}],
+        as_null="step.extra.a is -inf",
+    ),
+    "fractions beyond binary64": Case(
+        lambda run: run.step(1, loss=Fraction(-(10**400))),
+        [{"kind": "step", "step": 1, "loss": None, "nonfinite": {"loss": "-inf"}}],
+        as_null="step.loss is -inf",
+    ),
     "an evaluation that is not finite": Case(
         lambda run: run.eval("v", step=2, loss=float("nan"), extra={"a": float("inf"), "b": [float("nan")]}),
         [
@@ -145,7 +193,7 @@ CASES: dict[str, Case] = {
                 "name": "v",
                 "loss": None,
                 "extra": {"a": None, "b": [None]},
-                "nonfinite": {"extra/a": "inf", "loss": "nan"},
+                "nonfinite": {"extra/a": "inf", "extra/b/0": "nan", "loss": "nan"},
             }
         ],
         as_null="eval.loss is nan",

@@ -94,6 +94,22 @@ MADE = {
         b"INFO:root:step 1,100 loss 2.0 acc 12%",
         b"",
     ),
+    "lists.log": (
+        b"step=1 loss=1.5 losses=[0.5, 0.25] Val Loss: [1. .5], betas=(0.9, nan) cm=[[1, 2], [3, 4]]",
+        b"step=2 loss=tensor(0.5, device='cuda:0') a: array([0.5, 2.0]) total[b=np.float32(3), c=1] n=[3] at: [0]",
+        b"step=1e400 loss=0.25",
+        b"step=nan loss=0.125 k=[np.float64(0.5), inf]",
+        b"step=-5 loss=0.75",
+        b"step: 1e1 loss=0.5",
+        b"val loss: 0.25",
+        b"",
+    ),
+    "piped.log": (
+        b"Epoch 1 | loss: 0.5 | Val Losses: [0.5, 0.25] | x=[1, 2], y=3 | k: a=1, l=[0.5] |",
+        b"Epoch 2 | loss: 0.25 | Val Losses: [0.5, 0.125]",
+        b"",
+    ),
+    "steps.csv": (b"step,loss", b"0,1.5", b"1e400,0.5", b"-inf,0.75", b"3,0.25", b""),
 }
 """Lines of logs with what a check can find, by their names."""
 

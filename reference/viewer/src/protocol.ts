@@ -174,6 +174,8 @@ export interface Evaluation extends Placed {
   ppl?: number | null;
   samples?: number | null;
   extra?: { [name: string]: Json };
+  /** What the nulls were, by name. */
+  nonfinite?: { [name: string]: string };
 }
 
 export interface Sample extends Placed {

@@ -12,7 +12,7 @@ import msgspec
 
 from toyspec.answers.digested_run import DigestedRun
 from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
-from toyspec.format.run_files import ranks_beside
+from toyspec.format.run_files import media_file, ranks_beside
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.reading.sealed_files import digest_in, files_of
@@ -30,6 +30,8 @@ FORM: Final = "toyspec-evidence/v1"
 """What a document calls its form."""
 _ASKED = ("command", "code", "data", "environment", "machines", "duration", "results", "decisions")
 _BESIDE = ("changes.diff", "environment.json")
+_NAMING = ("artifact", "media", "reference")
+_OF_ARTIFACTS = ("path", "uri", "name", "role", "step", "media_type", "size_bytes", "sha256")
 _FACTS = ("run_id", "profile", "state", "ended", "reason", "error", "first_step", "last_step", "records", "bytes")
 _SUFFIX = "power_watts"
 _MOST_WATTS = 1e9
@@ -66,6 +68,7 @@ def evidence_of(
         "duration": _duration(summary),
         "results": _results(summary, values),
         "decisions": [_decision(record) for record in values.notes],
+        "artifacts": list(_artifacts(path, choice, files)),
         "seal": next((file for file in files if file["path"] == SEAL_FILE), None),
         "files": files,
     }
@@ -73,6 +76,7 @@ def evidence_of(
     missing = [name for name in _ASKED if not found[name]]
     missing += [name for name in _BESIDE if name not in names]
     missing += [] if found["seal"] else ["seal"]
+    missing += [f"file of line {each['line']}" for each in found["artifacts"] if each["problem"] is not None]
     if values.metrics_left_out or values.records_left_out:
         missing.append(f"{values.metrics_left_out} metrics and {values.records_left_out} records beyond the limits")
     document: dict[str, Any] = msgspec.to_builtins(found | {"not_recorded": missing})
@@ -147,6 +151,23 @@ def _machines(path: str, summary: RunSummary, choice: DialectChoice) -> tuple[li
         unsampled += [] if sampled else [rank]
     said = (summary.end or {}).get("energy_joules")
     return machines, energy_of(devices, summary.facts.seconds, said, unsampled)
+
+
+def _artifacts(path: str, choice: DialectChoice, files: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what each record says that names a file of the run, or one elsewhere, and whether the run has it so."""
+    digests = {file["path"]: file["sha256"] for file in files}
+    for record in _records(path, choice):
+        if record.profile != "toy/v1" or record.kind not in _NAMING:
+            continue
+        said = {name: record.get(name) for name in _OF_ARTIFACTS if record.get(name) is not None}
+        place, problem = record.get("path"), None
+        if record.kind == "media":
+            place = media_file(str(record.get("sha256")), str(record.get("media_type")))
+        if record.kind != "reference" and place not in digests:
+            problem = "not among the files of the run"
+        elif record.kind != "reference" and record.get("sha256") not in (None, digests[place]):
+            problem = "the file has another digest"
+        yield {"line": record.line, "kind": record.kind} | said | {"problem": problem}
 
 
 def _records(path: str, choice: DialectChoice) -> Iterator[Record]:

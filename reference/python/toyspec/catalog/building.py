@@ -200,7 +200,7 @@ def _read(
             found.note(places.pop(stream.path), run.kind, stream.identity)
             if run.error is not None and len(errors) < _MOST_ERRORS:
                 errors.append(PathError(stream.path, run.error))
-            number += not run.is_kept
+            number += not run.is_kept and run.kind != "h"
             done += stream.size
             if options.on_progress is not None:
                 options.on_progress(done, total)

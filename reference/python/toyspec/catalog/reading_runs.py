@@ -15,6 +15,7 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.health.checking import incidents_of
 from toyspec.places.addresses import is_address
+from toyspec.reading.log_detection import LogNames, usual_names
 from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.reader import read
 from toyspec.reading.records import Record, RecordFeed
@@ -213,6 +214,8 @@ def _read(stream: Stream, plan: Plan, report: Any = None) -> ReadRun:
 
 def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
+    if stream.is_hinted and summary.profile is not None and not _is_log(stream, plan.choice):
+        return ReadRun("h")
     summary.may_be_annotated = stream.may_be_annotated
     incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
@@ -226,6 +229,14 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
     return ReadRun("l" if summary.is_running else "r", line, values, error)
+
+
+def _is_log(stream: Stream, choice: DialectChoice) -> bool:
+    """Return whether lists have a file with a name of its own: not a stream of toyspec, which has another name."""
+    names = usual_names(choice)
+    if is_address(stream.path) or not isinstance(names, LogNames):
+        return True
+    return names.has_log(stream.path, stream.version)
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import islice, repeat
 from operator import le
@@ -14,6 +15,7 @@ from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.dialect_mapping import in_phase, prefix_of
 from toyspec.format.flattening import flattened
 from toyspec.format.lines import Line
+from toyspec.format.numbers import number
 from toyspec.generated import messages, rules
 from toyspec.reading.records import state_of
 from toyspec.reading.rows import RowBlock, RowFeed
@@ -31,6 +33,7 @@ _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"
 _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for each column of the header"
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
+_STEP_HELP = "the record has no step: its values are where they are without one; write a whole number"
 _SPELT_HELP = "no value of it is read: write plain numbers, without units and marks between thousands"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
@@ -240,6 +243,7 @@ class DialectChecker:
         """Report a step that is smaller than that before in its phase."""
         step: Any = row.step
         if step is None:
+            self._observe_missing_step(row)
             return
         last = self._steps.get(row.phase)
         if self._keeps_order and last is not None and step < last:
@@ -248,6 +252,15 @@ class DialectChecker:
             self._collector.add(rules.STEP_GOES_BACKWARDS, Location(row.line, row.offset), fact, pointer=pointer)
         if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
             self._steps[row.phase] = step
+
+    def _observe_missing_step(self, row: Row) -> None:
+        """Report a number in the place of the step that is not finite, so that the record has no step."""
+        key = self._read_as.step
+        found = None if key is None else number(flattened(row.value).get(key))
+        if key is not None and found is not None and not math.isfinite(found):
+            fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")
+            place = Location(row.line, row.offset)
+            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_STEP_HELP)
 
 
 def _pointer(key: str) -> str:

@@ -120,12 +120,13 @@ def _runs(paths: list[str]) -> Iterator[Found]:
     from toyspec.reading.log_detection import DialectChoice, usual_names
     from toyspec.runs.discovery import find_streams
     from toyspec.runs.listing import one_of_each_run
-    from toyspec.runs.walking import Stream
+    from toyspec.runs.walking import NotALog, Stream
 
     names = usual_names(DialectChoice())
     found = [each for path in paths if not is_address(path) for each in find_streams(path, hints=names)]
     streams = {os.path.realpath(each.path): each for each in found if isinstance(each, Stream)}
-    yield from (each for each in found if not isinstance(each, Stream))
+    # Text beside the runs that is not a log is none of them.
+    yield from (each for each in found if not isinstance(each, Stream | NotALog))
     yield from one_of_each_run(streams)
 
 

@@ -28,7 +28,7 @@ a console get a regular expression with a named group for each number."""
 _EPILOG = """\
 exit status:
   0  the dialect was added, or shown with --dry-run
-  2  wrong usage, or nothing in the file repeats
+  2  wrong usage, nothing in the file repeats, or it is a stream of toyspec
 
 examples:
   toyspec dialect new --dry-run slurm-4711.out
@@ -64,6 +64,10 @@ def run(options: Namespace) -> int:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise UsageError(f"{shown(options.file)}: {error.strerror}") from None
+    profile = _profile_of(options.file, head)
+    if profile is not None:
+        fact = f"{shown(options.file)} is a {profile} stream, which every command reads"
+        raise UsageError(f"{fact}; it needs no dialect: `toyspec show {shown(options.file)}`")
     # A part of a line says nothing.
     head = head[: head.rfind(b"\n") + 1] or head + b"\n"
     table = proposed(head, _pattern_of(options.file), step=options.step_key)
@@ -84,6 +88,18 @@ def run(options: Namespace) -> int:
     elif added is not None:
         sys.stdout.write(f"added to {added}; every command reads such files now\n")
     return exit_codes.OK
+
+
+def _profile_of(path: str, head: bytes) -> str | None:
+    """Return the profile of toyspec in which the file that begins with *head* is written; None for all else."""
+    from toyspec.reading.log_detection import DialectChoice, first_object
+    from toyspec.reading.profile_detection import detect_profile_at
+
+    first = None if head.lstrip().startswith(b"[") else first_object(head)
+    if first is None:
+        return None
+    read_as = DialectChoice().choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
+    return None if read_as is not None else detect_profile_at(path, first)
 
 
 def _write(name: str, text: str) -> str:

@@ -116,6 +116,14 @@ def _notes(path: str, found: Survey) -> Iterator[str]:
         count = len(found.passed_over)
         noun = "1 directory" if count == 1 else f"{count} directories"
         yield f"  {noun} of installed software or version control passed over"
+    beside = sum(entry.beside for entry in found.formats)
+    if beside:
+        noun = (
+            "1 file beside them belongs to its run"
+            if beside == 1
+            else f"{beside} files beside them belong to their runs"
+        )
+        yield f"  {noun}: annotations, seals, manifests"
     if found.others:
         noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
         yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"

@@ -11,6 +11,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
+from toyspec.cli.paths import shown
 from toyspec.health.presets import PRESETS
 from toyspec.reading.configuration import ConfigurationError
 
@@ -39,6 +40,9 @@ exit status:
   1  an alert was at or above --fail-on, and the command ended with 0
   2  wrong usage, or a wrong rule
   N  the command ended with N; 128 + the signal that killed it
+
+Where no run is written at RUNS, no rule is applied, which guard reports: the
+status is that of the command.
 
 A run is not touched: only the program itself writes alerts into its log, with
 start_run(health=True). Its [[alerts]] are left to guard then.
@@ -144,6 +148,10 @@ def run(options: Namespace) -> int:
             status = command.run()
         else:
             status = _accompany(runs, options)
+        if runs.is_untouched and status != exit_codes.INTERRUPTED:
+            written = "written at" if options.words else "found at"
+            fact = f"no run was {written} {shown(options.runs)}, so no rule was applied"
+            sys.stderr.write(f"toyspec guard: {fact}; pass the directory that the program logs to\n")
     finally:
         runs.close()
     return status or (exit_codes.FINDINGS if runs.has_alert(options.fail_on) else exit_codes.OK)

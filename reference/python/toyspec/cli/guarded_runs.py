@@ -56,6 +56,7 @@ class GuardedRuns:
         self._last = time.monotonic()
         self._attempt: list[HealthAlert] = []
         self._old: set[str] = set()
+        self._is_written = False
         self._is_too_many = False
 
     @property
@@ -80,10 +81,14 @@ class GuardedRuns:
         return any(alert.stop for alert in self._attempt)
 
     @property
+    def is_untouched(self) -> bool:
+        """True where no run was found or written since the watch began, so that no rule had anything to look at."""
+        return not self._is_written and not self._written()
+
+    @property
     def written_run(self) -> str | None:
         """Id of the one run that this attempt writes; None if it wrote none, or several."""
-        grown = [run for path, run in self._runs.items() if run.has_grown or path not in self._old]
-        names = {run.name for run in grown}
+        names = {run.name for run in self._written()}
         return names.pop() if len(names) == 1 else None
 
     def has_alert(self, level: Level) -> bool:
@@ -93,6 +98,7 @@ class GuardedRuns:
     def begin(self, *, is_first: bool) -> None:
         """Begin an attempt: what the logs have by now was before it."""
         self._attempt = []
+        self._is_written = not is_first and not self.is_untouched
         if is_first:
             self._search()
             for run in self._runs.values():
@@ -123,6 +129,9 @@ class GuardedRuns:
             dispatcher.finish()
         for run in self._runs.values():
             run.close()
+
+    def _written(self) -> list[WatchedRun]:
+        return [run for path, run in self._runs.items() if run.has_grown or path not in self._old]
 
     def _search(self) -> None:
         self._next_search = time.monotonic() + _SEARCH_SECONDS

@@ -21,6 +21,7 @@ from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
+from toyspec.format.record_mapping import with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
@@ -231,7 +232,8 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice, checked: 
         yield "steps", "none: values are in the order of their lines"
     yield from _curves(run, terminal)
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
-        yield "eval", f"{shortened(name, _NAME_CHARS)}  {_listed(event, leave_out=('kind', 't', 'phase', 'name'))}"
+        results = _listed(with_lost_numbers(event), leave_out=("kind", "t", "phase", "name"))
+        yield "eval", f"{shortened(name, _NAME_CHARS)}  {results}"
     if _has_things(run):
         yield from named_things(run.path)
     # An end without members of its own says no more than the state.

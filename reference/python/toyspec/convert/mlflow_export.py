@@ -75,7 +75,7 @@ class _Export:
         shown = start.get("name")
         made = self._client.create_run(
             experiment,
-            start_time=round(self._run.wall(0.0) * 1000),
+            start_time=self._start_time(),
             run_name=shown if isinstance(shown, str) and shown else self._run.run_id,
         )
         self._id = made.info.run_id
@@ -92,6 +92,14 @@ class _Export:
         if self._status is not None:
             self._client.set_terminated(self._id, self._status, end_time=round(self._run.wall(last) * 1000))
 
+    def _start_time(self) -> int:
+        """Return the start of the run in whole milliseconds, and say so where it is rounded: no item has it."""
+        wall = self._run.wall(0.0)
+        stamp = round(wall * 1000)
+        if stamp / 1000 != wall:
+            self._ledger.note("MLflow has the start of the run in whole milliseconds")
+        return stamp
+
     def _put(self, item: Item) -> bool:
         if item.kind == "measure":
             return self._measure(item)
@@ -101,6 +109,7 @@ class _Export:
             return self._file(item)
         if item.kind == "end" and item.name == "reason" and item.value in STATUSES:
             self._status = STATUSES[item.value]
+            self._run.wall_ms(item, self._ledger)
             if item.value == "interrupted":
                 self._ledger.changed(REASON, item.place, item.value, "KILLED")
             return True
@@ -125,9 +134,10 @@ class _Export:
             name, step = str(value.get("name")), item.step or 0
             file = f"{value.get('index', 0)}-{os.path.basename(path)}"
             is_image = str(value.get("media_type")).startswith("image/")
-            milliseconds = round(self._run.wall(item.t) * 1000)
             folder = "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
-            relative = image_name(name, step, milliseconds, file) if is_image else f"media/{folder}/{step}-{file}"
+            relative = f"media/{folder}/{step}-{file}"
+            if is_image:
+                relative = image_name(name, step, self._run.wall_ms(item, self._ledger), file)
             left = value.keys() & {"caption", "index"}
         if left:
             self._ledger.changed(PART_DROPPED, item.place, ", ".join(sorted(left)))

@@ -6,6 +6,7 @@ exact and says what such a line is. Neither raises for any bytes.
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from toyspec.findings import LineFinding
-from toyspec.format.dialect_mapping import not_finite
+from toyspec.format.dialect_mapping import count_of, not_finite
 from toyspec.format.line_validation import ValidatedLine, decode, validate
 from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules
@@ -52,6 +53,23 @@ _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _PERCENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))\s?%", re.ASCII)
 _WRAPPED = re.compile(r"[A-Za-z_][\w.]*\((.*)\)", re.ASCII)
+# Numbers in brackets after a name: "losses=[0.5, 0.25]", "[0.5 0.25]" as NumPy prints it, "betas: (0.9, 0.99)".
+_ITEM = r"(?:[A-Za-z_][\w.]{0,30}\()?[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\)?"
+_LIST = re.compile(
+    rf"(?<=[\w/%)'\"])(\s{{0,6}}[=:]\s{{0,8}}|\s{{1,3}})(?:\[\s*({_ITEM}(?:(?:\s*,\s*|\s+){_ITEM})*)\s*,?\s*\]"
+    rf"|\(\s*({_ITEM}(?:\s*,\s*{_ITEM})+)\s*,?\s*\))(?![\w\[(/])",
+    re.ASCII | re.IGNORECASE,
+)
+_LIST_MARK = re.compile(r"[\s,]+")
+_LISTED = re.compile(r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}\[[^\]\n]{0,40}\]?", re.ASCII)
+# Numbers as their libraries print them: tensor(0.5, grad_fn=<MeanBackward0>), np.float64(0.5), array([0.5, 0.25]).
+_PRINTED = re.compile(
+    r"([=:]\s{0,8})[A-Za-z_][\w.]{0,30}\(\s*([-+]?(?:\d[\d_.]{0,40}(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)|\[[^\[\]()]*\])"
+    r"\s*(?:,[^()\[\]]{0,100})?\)",
+    re.ASCII | re.IGNORECASE,
+)
+# One integer in brackets is more often a place, as in "Epoch: [3]".
+_PLACE = re.compile(r"\s*\d+\s*", re.ASCII)
 _IN_BRACKETS = re.compile(r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]", re.ASCII)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
@@ -313,6 +331,14 @@ class PatternForm:
         found = _UNNAMED.search(_PAIR.sub(";", parts.get("pairs", ""))) if parts else None
         return "" if found is None else found[0]
 
+    def unread_list(self, data: bytes) -> str:
+        """Return the start of the first list among the pairs of a line that is not read; empty for none."""
+        parts = self._parts(data)
+        if not parts or "[" not in parts.get("pairs", ""):
+            return ""
+        found = _LISTED.search(_without_lists(parts["pairs"])[0])
+        return "" if found is None else found[0][1:].lstrip(" =:")
+
     def _parts(self, data: bytes) -> dict[str, str] | None:
         # A progress bar overwrites its line: what a terminal shows in the end is read.
         states = data.rstrip(b"\r").rsplit(b"\r", _MOST_STATES)
@@ -338,6 +364,7 @@ class PatternForm:
             found |= self._listed(name, part) or {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part))}
         if self._place is not None:
             self._put_step(found, self._place)
+        own = set(found)
         if not self._carried(found):
             return None
         if inner is not None:
@@ -349,6 +376,7 @@ class PatternForm:
         # Two streams may be written to one file: a header of another width may be between.
         columns = self._columns.get(len(cells), [])
         found |= {name: _cell(cell.removesuffix("G")) for name, cell in zip(columns, cells, strict=False)}
+        found = self._with_own_places(found, own, pairs)
         found = _with_pairs(found, pairs, separator=self._separator)
         found = _with_pairs(found, eval_pairs, prefix="eval/", separator=self._separator)
         if self._index:
@@ -370,6 +398,19 @@ class PatternForm:
             elif self._carry[name] is not None:
                 found[name] = self._carry[name]
         return True
+
+    def _with_own_places(self, found: dict[str, Any], own: set[str], pairs: str | None) -> dict[str, Any]:
+        """Return *found* with the step or epoch that a pair of the line says in place of one that was carried."""
+        carried = [name for name in self._carry if name not in own and name in (pairs or "")]
+        if pairs is None or self._separator or not carried:
+            return found
+        said = {name: _figure(figure, glued) for name, figure, glued in _pairs_in(pairs)}
+        for name in carried:
+            if _is_place(said.get(name)):
+                found[name] = said[name]
+                if (count := count_of(said[name])) is not None:
+                    self._carry[name] = count
+        return found
 
     def _listed(self, name: str, part: str) -> dict[str, Any]:
         """Return the numbers of the list in *part* by *name* and their place in it; empty if it is not one."""
@@ -558,13 +599,26 @@ def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separato
         pairs = _separated(text, separator) if separator else _pairs_in(text)
     figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in pairs]
     # A pattern may name a part of the pairs, such as the epoch.
-    figures = [(name, figure) for name, figure in figures if groups.get(name, _ABSENT) != figure]
+    figures = [(name, figure) for name, figure in figures if not _is_same(groups.get(name, _ABSENT), figure)]
     names = distinct([*groups, *(name for name, _ in figures)])[len(groups) :]
     return groups | {name: figure for name, (_, figure) in zip(names, figures, strict=True)}
 
 
+def _is_same(first: Any, second: Any) -> bool:
+    """Return whether two figures are equal; NaN is equal to NaN."""
+    return bool(first == second) or (first != first and second != second)  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _is_place(figure: Any) -> bool:
+    """Return whether *figure* was written for a step: a whole number ≥ 0, or one that is not finite, which is none."""
+    if type(figure) is float:
+        return not math.isfinite(figure) or (figure >= 0 and figure.is_integer())
+    return type(figure) is int and figure >= 0
+
+
 def _pairs_in(text: str) -> list[tuple[str, str, str]]:
     """Return names and numbers in *text*; those in ``total[loss=1.5, lr=0.1]`` are ``total/loss`` and ``total/lr``."""
+    text = _PRINTED.sub(r"\1\2", text) if "(" in text else text
     if "[" not in text:
         return _named_pairs(text)
     found: list[tuple[str, str, str]] = []
@@ -580,8 +634,9 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     """Return names and numbers in *text*.
 
     A name has the words before it, back to a mark between pairs: ``, Val Loss: 0.5``. Without such a mark it has those
-    that name a phase.
+    that name a phase. Each number of a list is named after the list and its index: ``losses/0``.
     """
+    text, lists = _without_lists(text)
     found: list[tuple[str, str, str]] = []
     at = 0
     for pair in _PAIR.finditer(text):
@@ -589,15 +644,55 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
         before = before if at else _START.sub("|", before, count=1)
         has_sign = _SIGN.search(text, pair.end(1), pair.start(2)) is not None
         words = (_WORDS_BEFORE.search(before) if has_sign else None) or _PHASE_BEFORE.search(before)
-        found.append(((words[1] if words else "") + pair[1], pair[2], pair[3]))
+        name = (words[1] if words else "") + pair[1]
+        items = lists.get(pair.start(2))
+        found += [(name, pair[2], pair[3])] if items is None else _indexed(name, items)
         at = pair.end()
     return found
+
+
+def _without_lists(text: str) -> tuple[str, dict[int, list[str]]]:
+    """Return *text* with 0 in place of each list of numbers after a name, and those numbers by the place of the 0."""
+    if "[" not in text and "(" not in text:
+        return text, {}
+    parts: list[str] = []
+    lists: dict[int, list[str]] = {}
+    at = size = 0
+    for found in _LIST.finditer(text):
+        items = _items_of(found)
+        if items is None:
+            continue
+        parts += [text[at : found.end(1)], "0"]
+        size += found.end(1) - at + 1
+        lists[size - 1] = items
+        at = found.end()
+    return "".join([*parts, text[at:]]), lists
+
+
+def _items_of(found: re.Match[str]) -> list[str] | None:
+    """Return the numbers of a list, None if they are too many or it is a place; *found* is a match of ``_LIST``."""
+    text = found[2] or found[3]
+    items = [match[1] if (match := _WRAPPED.fullmatch(item)) else item for item in _LIST_MARK.split(text)]
+    is_place = found[2] is not None and _PLACE.fullmatch(text) is not None and "=" not in found[1]
+    has_sign = bool(found[1].strip())
+    return items if len(items) <= MOST_LISTED and not is_place and (has_sign or found[3] is None) else None
+
+
+def _indexed(name: str, items: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(f"{name}/{index}", item, "") for index, item in enumerate(items)]
 
 
 def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
     """Return name and number of each part of *text* between separators that has both."""
     found = []
     for part in text.split(separator):
+        listed = _LIST.search(part)
+        items = None if listed is None else _items_of(listed)
+        if listed is not None and items is not None:
+            name, after = part[: listed.start()].strip(" \t,;'\""), part[listed.end() :]
+            is_alone = _NAMES_END.search(name) is None and _PAIR.search(after) is None
+            found += _indexed(name, items) if is_alone else _named_pairs(part)
+            continue
         several = _PAIR.findall(part)
         place = max(part.rfind(":"), part.rfind("="))
         # A name of words may have one of a number that is none: "number of nan iterations: 0".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -214,11 +215,13 @@ def _time_in_text(text: str, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
 
 
 def count_of(value: Any) -> int | float | None:
-    """Return a step or an epoch: an int if the number is one."""
+    """Return a step or an epoch: an int if the number is one; None for one that is not finite."""
     found = number(value)
-    if isinstance(found, float) and found.is_integer() and abs(found) < _MAX_INTEGER_FLOAT:
+    if not isinstance(found, float):
+        return found
+    if found.is_integer() and abs(found) < _MAX_INTEGER_FLOAT:
         return int(found)
-    return found
+    return found if math.isfinite(found) else None
 
 
 def _text(value: Any) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.escaping import shortened
 from toyspec.format.dialect_forms import (
     UNNAMED,
     CsvForm,
@@ -368,7 +369,11 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
         return []
     form = PatternForm(dialect)
     found = next(filter(None, (form.unnamed(line.data or b"") for line in first_lines(head))), None)
-    return [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
+    notes = [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
+    found = next(filter(None, (form.unread_list(line.data or b"") for line in first_lines(head))), None)
+    return (
+        notes if found is None else [*notes, f"lists of other than numbers are left out, such as {shortened(found)!r}"]
+    )
 
 
 def _listed(keys: Iterable[str]) -> str:

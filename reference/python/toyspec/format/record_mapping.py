@@ -165,6 +165,25 @@ def texts_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -
     return {prefix + name: text for name, text in texts.items() if isinstance(text, str)}
 
 
+def with_lost_numbers(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with NaN and infinities in place of each null of which its ``nonfinite`` says what it was."""
+    lost = value.get("nonfinite")
+    if not isinstance(lost, dict):
+        return dict(value)
+    words = {name: _NOT_FINITE[word] for name, word in lost.items() if isinstance(word, str) and word in _NOT_FINITE}
+    return {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
+
+
+def _restored(value: Any, name: str, words: Mapping[str, float]) -> Any:
+    if value is None:
+        return words.get(name)
+    if isinstance(value, dict):
+        return {key: _restored(member, f"{name}/{key}", words) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_restored(item, f"{name}/{index}", words) for index, item in enumerate(value)]
+    return value
+
+
 def goal_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, str]:
     """Return the goals of metrics, ``min``, ``max`` or ``none``, that a record says."""
     mapping = _MAPPINGS[profile]

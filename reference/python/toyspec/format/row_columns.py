@@ -69,12 +69,13 @@ def columns_of(table: PlainTable, read_as: ReadAs, mapping: Mapping) -> RowColum
 def _counts(
     key: str | None, members: dict[str, Sequence[Any]], types: dict[str, frozenset[type]]
 ) -> Sequence[Any] | None:
-    """Return the steps or epochs in the member *key*, None if there is none; empty if not all are numbers."""
+    """Return the steps or epochs in the member *key*, None if there is none; empty if not all are finite numbers."""
     if key is None or key not in members:
         return None
     if types[key] == {int}:
         return members[key]
-    return list(map(count_of, members[key])) if types[key] <= _NUMBERS else ()
+    found = list(map(count_of, members[key])) if types[key] <= _NUMBERS else [None]
+    return () if None in found else found
 
 
 def _are_steps(steps: Sequence[Any] | None) -> bool:

@@ -40,9 +40,14 @@ def scalar(value: Any) -> Any:
         return str.__str__(value)
     if hasattr(type(value), "__index__"):
         return operator.index(value)
-    if hasattr(type(value), "__float__") and attribute(value, "tolist") is None:
+    if hasattr(type(value), "__float__") and (_is_wide(value) or attribute(value, "tolist") is None):
         return _as_float(value)
     return value
+
+
+def _is_wide(value: Any) -> bool:
+    """Return whether *value* is one real number of an array library wider than binary64: ``item()`` is itself."""
+    return getattr(value, "ndim", None) == 0 and getattr(getattr(value, "dtype", None), "kind", None) == "f"
 
 
 def number(value: Any) -> float | None:
@@ -108,4 +113,4 @@ def _as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return float("inf")
+        return float("inf") if value > 0 else float("-inf")

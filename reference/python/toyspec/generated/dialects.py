@@ -466,7 +466,7 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)',
                         '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
+                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
            'place': {'key': 'step', 'outer': 'epoch', 'size': 'size', 'inner': 'inner', 'first': 1},
            'carry': ['epoch', 'step']},
   'recognize': {'text': '(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
@@ -769,13 +769,14 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
                         '^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)',
                         '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
+                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
            'carry': ['step']},
   'recognize': {'text': '(?m)(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
                         '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ '
                         '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
   'step': ['step'],
   'time': [{'key': 'time', 'unit': 'date-time'}],
+  'phase': ['phase'],
   'planned': ['planned'],
   'values': {'except': ['planned']},
   'non_finite': ['text'],

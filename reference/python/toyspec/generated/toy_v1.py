@@ -254,7 +254,7 @@ class Step(Struct, kw_only=True, tag_field="kind", tag="step"):
     mtp_loss: float | None | UnsetType = UNSET
     """Loss of the prediction of further tokens; null where it was not finite."""
     nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | UnsetType = UNSET
-    """What the null numbers of this record were, by name; a number in a map of the record is named after both, for example extra/mfu."""
+    """What the null numbers of this record were, by name; a number in a map or a list of the record is named after it and its own key or index, for example extra/mfu or extra/recall/0."""
 
 ShapeItem: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -430,7 +430,7 @@ class Eval(Struct, kw_only=True, tag_field="kind", tag="eval"):
     extra: dict[str, Any] | UnsetType = UNSET
     """Further results, open."""
     nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | UnsetType = UNSET
-    """What the null numbers of this record were, by name; a number in a map of the record is named after both, for example extra/mfu."""
+    """What the null numbers of this record were, by name; a number in a map or a list of the record is named after it and its own key or index, for example extra/mfu or extra/recall/0."""
 
 
 class Compare(Struct, kw_only=True, tag_field="kind", tag="compare"):

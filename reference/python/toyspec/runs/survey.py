@@ -61,7 +61,10 @@ class FormatCount(msgspec.Struct, kw_only=True):
     needs: str | None = None
     """What has to be known or installed; None if nothing."""
     files: int = 0
+    beside: int = 0
+    """Number of files beside them that belong to their runs: annotations, seals, manifests."""
     bytes: int = 0
+    """Size of all of them."""
     examples: list[str] = msgspec.field(default_factory=list)
     """The first of the files, of the runs where a run has several files."""
 
@@ -141,7 +144,7 @@ def survey(
             result.others += 1
             kinds.setdefault(_kind_of(path), []).append(path)
         else:
-            stream.files += 1
+            stream.beside += 1
             stream.bytes += _size(path)
     result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))

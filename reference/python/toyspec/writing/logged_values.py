@@ -20,11 +20,11 @@ from msgspec import UNSET
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, key_text
 from toyspec.format.decoding import event_types
-from toyspec.format.foreign_values import fields_of, mapping_of, plain
-from toyspec.format.scalars import attribute, scalar
+from toyspec.format.foreign_values import built_in, fields_of, mapping_of, plain
+from toyspec.format.scalars import attribute, is_finite, items, scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -149,8 +149,8 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
                 del members[key]
     if fields == "made-to-fit":
         _make_fit(kind, members, texts)
-    if kind == "eval" and isinstance(members.get("extra"), Mapping):
-        members["extra"] = _of_built_in_numbers(members["extra"], _DEPTH)
+    if kind == "eval" and (results := _members(members.get("extra"))) is not None:
+        members["extra"] = _in_built_in_types(results)
     if kind == "scalars" and texts:
         members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
         texts = {}
@@ -210,7 +210,9 @@ def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:
     for name, value in members.items():
         declared = fields.get(name)
         if isinstance(value, Mapping) and name != "nonfinite":
-            _add_nonfinite(value, "" if kind == "scalars" else f"{name}/", found, _DEPTH)
+            prefix = "" if kind == "scalars" else f"{name}/"
+            for key, member in value.items():
+                _add_nonfinite(member, f"{prefix}{key}", found)
         elif declared == "number" and type(value) not in (str, bool, type(None)):
             word = _word(_number(value))
             if word is not None:
@@ -375,28 +377,50 @@ def _move_unless_count(name: str, members: dict[str, Any]) -> None:
             del members[name]
 
 
-def _of_built_in_numbers(values: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
-    """Return *values* with the numbers of libraries as built-in ones, so that their NaN is seen."""
-    found: dict[Any, Any] = {}
-    for key, value in values.items():
-        found[key] = value
-        if isinstance(value, Mapping):
-            found[key] = _of_built_in_numbers(value, depth - 1) if depth else value
-        elif type(value) not in _PLAIN:
-            with contextlib.suppress(Exception):
-                number = scalar(value)
-                found[key] = number if type(number) in _PLAIN else value
+def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return *results*, which may be anything, with built-in numbers, mappings and lists, so that their NaN is seen."""
+    found = dict(results)
+    for key, value in results.items():
+        # What is nested too deep stays; the encoder says so.
+        with contextlib.suppress(RecordRefusedError):
+            found[key] = _in_built_in_type(value, MAX_DEPTH)
     return found
 
 
-def _add_nonfinite(values: Mapping[Any, Any], prefix: str, found: dict[str, str], depth: int) -> None:
-    for key, value in values.items():
-        if type(value) in _PLAIN:
-            word = _word(value)
-            if word is not None:
-                found[f"{prefix}{key}"] = word
-        elif isinstance(value, Mapping) and depth:
-            _add_nonfinite(value, f"{prefix}{key}/", found, depth - 1)
+def _in_built_in_type(value: Any, depth: int) -> Any:
+    if type(value) is int and not is_finite(value):
+        return math.inf if value > 0 else -math.inf
+    if type(value) in _BUILT_IN or value is None:
+        return value
+    if not depth:
+        raise RecordRefusedError("nested-too-deep", f"nested deeper than {MAX_DEPTH} objects and arrays")
+    if isinstance(value, Mapping):
+        return {key: _in_built_in_type(member, depth - 1) for key, member in value.items()}
+    try:
+        found = items(value)
+        if found is None:
+            found = built_in(value)
+    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
+        return value
+    if isinstance(found, list | tuple):
+        return [_in_built_in_type(item, depth - 1) for item in found]
+    return _in_built_in_type(found, depth - 1)
+
+
+def _add_nonfinite(value: Any, name: str, found: dict[str, str]) -> None:
+    """Add the words of the numbers in *value*, those of inner mappings and lists after their keys and indexes."""
+    if type(value) in _PLAIN:
+        word = _word(value)
+        if word is not None:
+            found[name] = word
+    elif isinstance(value, Mapping):
+        for key, member in value.items():
+            # The encoder says what is wrong with a key.
+            with contextlib.suppress(InvalidEventError):
+                _add_nonfinite(member, f"{name}/{key_text(key)}", found)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _add_nonfinite(item, f"{name}/{index}", found)
 
 
 def _number(value: Any) -> float:

@@ -46,6 +46,13 @@ const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 /** As people write numbers: with a comma between thousands, or a percent sign. */
 const GROUPED = /^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?$/;
 const PERCENT = /^[-+]?(?:\d+\.?\d*|\.\d+)\s?%$/;
+const ITEM = /(?:[A-Za-z_][\w.]{0,30}\()?[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\)?/.source;
+/** Numbers in brackets after a name: "losses=[0.5, 0.25]", "[0.5 0.25]" as NumPy prints it, "betas: (0.9, 0.99)". */
+const LIST = new RegExp(`(?<=[\\w/%)'"])(\\s{0,6}[=:]\\s{0,8}|\\s{1,3})(?:\\[\\s*(${ITEM}(?:(?:\\s*,\\s*|\\s+)${ITEM})*)\\s*,?\\s*\\]|\\(\\s*(${ITEM}(?:\\s*,\\s*${ITEM})+)\\s*,?\\s*\\))(?![\\w[(/])`, "gi");
+/** Numbers as their libraries print them: tensor(0.5, grad_fn=<MeanBackward0>), np.float64(0.5), array([0.5, 0.25]). */
+const PRINTED = /([=:]\s{0,8})[A-Za-z_][\w.]{0,30}\(\s*([-+]?(?:\d[\d_.]{0,40}(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)|\[[^[\]()]*\])\s*(?:,[^()[\]]{0,100})?\)/gi;
+/** One integer in brackets is more often a place, as in "Epoch: [3]". */
+const PLACE = /^\s*\d+\s*$/;
 const IN_BRACKETS = /(?<![\w\])])([A-Za-z_][\w.-]*)\[([^[\]]*=[^[\]]*)\]/g;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
@@ -316,15 +323,29 @@ class PatternForm implements RowForm {
     const parts = Object.entries(groups).flatMap(([name, part]) => (part === undefined ? [] : (this.listed(name, part) ?? [[name, cellOf(part.replace(SLASHED_DATE, "$1-$2-$3"))] as const])));
     const value: Members = Object.fromEntries(parts);
     this.putStep(value);
+    const own = new Set(Object.keys(value));
     if (!this.carry(value)) return null;
     const texts = cells === "" ? [] : cells.trim().split(/\s+/);
     for (const [at, name] of (this.columns.get(texts.length) ?? []).entries()) value[name] = cellOf(texts[at]!.replace(/G$/, ""));
+    if (separator === undefined) this.putOwnPlaces(value, own, pairs);
     const found = withPairs(withPairs(value, pairs, "", separator), evaluation, "eval/", separator);
     if (index !== undefined) {
       found[index] ??= this.rows;
       this.rows++;
     }
     return found;
+  }
+
+  /** Puts the step or epoch that a pair of the line says in place of one that was carried. */
+  private putOwnPlaces(value: Members, own: ReadonlySet<string>, pairs: string): void {
+    const isNamed = [...this.carried.keys()].some((name) => !own.has(name) && pairs.includes(name));
+    const said = new Map(!isNamed ? [] : pairsIn(pairs).map(([name, figure, glued]) => [name, figureOf(figure, glued)]));
+    for (const name of this.carried.keys()) {
+      const figure = said.get(name);
+      if (own.has(name) || typeof figure !== "number" || !isPlace(figure)) continue;
+      value[name] = figure;
+      if (Number.isFinite(figure)) this.carried.set(name, figure);
+    }
   }
 
   /** Returns the numbers of a list by a name and their place in it; null where it is not one. */
@@ -378,7 +399,7 @@ function withPairs(members: Members, text: string, prefix = "", separator?: stri
   const found = text === "" ? [] : separator === undefined ? pairsIn(text) : separated(text, separator);
   const pairs = found.map(([name, figure, glued]) => [prefix + name, figureOf(figure, glued)] as const);
   // A pattern may name a part of the pairs, such as the epoch.
-  const others = pairs.filter(([name, figure]) => members[name] !== figure);
+  const others = pairs.filter(([name, figure]) => members[name] !== figure && !Object.is(members[name], figure));
   const known = Object.keys(members);
   const names = differentNames([...known, ...others.map(([name]) => name)]).slice(known.length);
   return { ...members, ...Object.fromEntries(others.map(([, figure], at) => [names[at]!, figure])) };
@@ -388,7 +409,8 @@ function withPairs(members: Members, text: string, prefix = "", separator?: stri
 type Pair = readonly [string, string, string];
 
 /** Returns names and numbers in a text; those in `total[loss=1.5, lr=0.1]` are `total/loss` and `total/lr`. */
-function pairsIn(text: string): Pair[] {
+function pairsIn(printed: string): Pair[] {
+  const text = printed.replaceAll(PRINTED, "$1$2");
   const groups = [...text.matchAll(IN_BRACKETS)];
   const ends = [0, ...groups.map(({ index, 0: { length } }) => index + length)];
   return [...groups, null].flatMap((group, at) => [
@@ -397,23 +419,66 @@ function pairsIn(text: string): Pair[] {
   ]);
 }
 
-/** Returns names and numbers in a text. A name has the words before it, back to a mark between pairs; without one, those that name a phase. */
-function namedPairs(text: string): Pair[] {
+/** Returns whether a figure was written for a step: a whole number ≥ 0, or one that is not finite, which is none. */
+function isPlace(figure: number): boolean {
+  return !Number.isFinite(figure) || (figure >= 0 && Number.isInteger(figure));
+}
+
+/** Returns names and numbers in a text. A name has the words before it, back to a mark between pairs; without one, those that name a phase. Each number of a list is named after the list and its index. */
+function namedPairs(given: string): Pair[] {
+  const { text, lists } = withoutLists(given);
   const found: Pair[] = [];
   let at = 0;
   for (const { index, 0: all, 1: name, 2: figure, 3: glued } of text.matchAll(PAIR)) {
     const before = at === 0 ? text.slice(0, index).replace(START, "|") : text.slice(at, index);
     const hasSign = SIGN.test(all.slice(name!.length, all.length - figure!.length - glued!.length));
     const words = (hasSign ? WORDS_BEFORE.exec(before) : null) ?? PHASE_BEFORE.exec(before);
-    found.push([(words?.[1] ?? "") + name!, figure!, glued!]);
+    const whole = (words?.[1] ?? "") + name!;
+    const items = lists.get(index + all.length - figure!.length - glued!.length);
+    if (items) found.push(...indexed(whole, items));
+    else found.push([whole, figure!, glued!]);
     at = index + all.length;
   }
   return found;
 }
 
+/** Returns a text with 0 in place of each list of numbers after a name, and those numbers by the place of the 0. */
+function withoutLists(given: string): { text: string; lists: ReadonlyMap<number, readonly string[]> } {
+  const lists = new Map<number, readonly string[]>();
+  let [text, at] = ["", 0];
+  for (const match of given.matchAll(LIST)) {
+    const items = itemsOf(match);
+    if (!items) continue;
+    const end = match.index + match[1]!.length;
+    text += given.slice(at, end);
+    lists.set(text.length, items);
+    text += "0";
+    at = match.index + match[0].length;
+  }
+  return { text: text + given.slice(at), lists };
+}
+
+/** Returns the numbers of a list; null if they are too many or it is a place. */
+function itemsOf([, sign, brackets, parentheses]: readonly (string | undefined)[]): string[] | null {
+  const items = (brackets ?? parentheses)!.split(/[\s,]+/).map((item) => WRAPPED.exec(item)?.[1] ?? item);
+  const isPlaceAlone = brackets !== undefined && PLACE.test(brackets) && !sign!.includes("=");
+  return items.length <= MOST_LISTED && !isPlaceAlone && (sign!.trim() !== "" || parentheses === undefined) ? items : null;
+}
+
+function indexed(name: string, items: readonly string[]): Pair[] {
+  return items.map((item, at) => [`${name}/${at}`, item, ""]);
+}
+
 /** Returns name and number of each part of a text between separators that has both. */
 function separated(text: string, separator: string): Pair[] {
   return text.split(separator).flatMap((part) => {
+    const [listed] = [...part.matchAll(LIST)];
+    const items = listed ? itemsOf(listed) : null;
+    if (listed && items) {
+      const before = part.slice(0, listed.index).replaceAll(/^[ \t,;'"]+|[ \t,;'"]+$/g, "");
+      const isAlone = !NAMES_END.test(before) && part.slice(listed.index + listed[0].length).search(PAIR) < 0;
+      return isAlone ? indexed(before, items) : namedPairs(part);
+    }
     const several = [...part.matchAll(PAIR)].map(([, name, figure, glued]): Pair => [name!, figure!, glued!]);
     const mark = Math.max(part.lastIndexOf(":"), part.lastIndexOf("="));
     // A name of words may have one of a number that is none: "number of nan iterations: 0".

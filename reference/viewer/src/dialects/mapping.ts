@@ -75,7 +75,7 @@ export class Mapping {
     const values = dialect.values?.name === undefined ? this.metrics(members) : this.metric(members, dialect.values.name);
     const prefix = typeof said === "string" ? prefixOf(said) : "";
     return {
-      step: numberIn(at(step)), time: moment?.seconds ?? null, origin: moment?.origin ?? null, epoch: numberIn(at(epoch)), phase: typeof said === "string" ? said : null,
+      step: countIn(at(step)), time: moment?.seconds ?? null, origin: moment?.origin ?? null, epoch: countIn(at(epoch)), phase: typeof said === "string" ? said : null,
       values: prefix === "" ? values : new Map([...values].map(([name, value]) => [name.startsWith(prefix.slice(0, -1)) ? name : prefix + name, value])),
     };
   }
@@ -161,6 +161,11 @@ function momentOf(text: string): number | null {
   const [sign, zoneHours, zoneMinutes, zoneSeconds] = found.slice(8);
   const zone = (sign === "-" ? -1 : 1) * (Number(zoneHours ?? 0) * 3600 + Number(zoneMinutes ?? 0) * 60 + Number(zoneSeconds ?? 0));
   return date.getTime() / 1000 - zone + Number((found[7] ?? "").padEnd(6, "0").slice(0, 6)) / 1e6;
+}
+
+/** Returns a member that can be a step or an epoch: a finite number; null for all else. */
+function countIn(value: Json | undefined): number | null {
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
 /** Returns a member that is a number, null for all else. */

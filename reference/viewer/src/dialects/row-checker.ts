@@ -17,6 +17,7 @@ const CELLS_HELP = "a row was cut off, or two rows share the line; write one cel
 const NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out";
 const HELPS: { readonly [rule: string]: string } = { "bad-format": CELLS_HELP, "nul-bytes": NUL_HELP };
 const NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN";
+const STEP_HELP = "the record has no step: its values are where they are without one; write a whole number";
 const NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them";
 const MOST_PHASES = 100;
 /** A log with more keys is not a table of numbers. */
@@ -149,6 +150,13 @@ export class RowChecker {
     }
     const hidden: string[] = [];
     const members = flattened(value, hidden);
+    const key = this.readAs.step;
+    const said = key === null || step !== null ? null : members.get(key);
+    if (key !== null && typeof said === "number" && !Number.isFinite(said)) {
+      const word = Number.isNaN(said) ? "nan" : said > 0 ? "inf" : "-inf";
+      const message = messages.unexpected({ path: shortened(key), found: word, expected: "a finite number" });
+      this.add("bad-format", lineStart(piece), { message, help: STEP_HELP, pointer: pointerOf(key) });
+    }
     for (const [key, text] of this.numbers.find(members, (key) => values.has(this.rows.metricName(key) ?? "") || (key === this.readAs.time?.key && time !== null && time !== 0))) {
       const message = messages.unexpected({ path: shortened(key), found: shortened(pythonText(text)), expected: "a number as in earlier records" });
       this.add("bad-format", { ...lineStart(piece), byte: Math.max(0, placeOf(piece.data!, encoder.encode(text))), data: piece.data! }, { message, help: NUMBER_HELP, pointer: pointerOf(key) });

@@ -862,7 +862,7 @@ export const DIALECTS: readonly Dialect[] = [
     "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,9})\\s*/\\s*(?P<size>\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)",
     "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,9})(?!\\d|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)",
     "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)",
-    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
+    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
    ],
    "place": {
     "key": "step",
@@ -1235,7 +1235,7 @@ export const DIALECTS: readonly Dialect[] = [
    "patterns": [
     "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)",
     "^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)",
-    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
+    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$"
    ],
    "carry": [
     "step"
@@ -1252,6 +1252,9 @@ export const DIALECTS: readonly Dialect[] = [
     "key": "time",
     "unit": "date-time"
    }
+  ],
+  "phase": [
+   "phase"
   ],
   "values": {
    "except": [

@@ -26,12 +26,20 @@ function evaluationTable(all: readonly Evaluation[]): HTMLElement {
   const names = [...new Set(all.flatMap(({ extra }) => Object.keys(extra ?? {})))];
   const extra = names.slice(0, MOST_EXTRA);
   const rows = [...all].reverse().map((each) => [
-    stepText(each.step), ...fixed.map((key) => number(each[key])),
-    ...extra.map((key) => (Object.hasOwn(each.extra ?? {}, key) ? valueText(each.extra![key], 60) : "")),
+    stepText(each.step), ...fixed.map((key) => each[key] === null ? each.nonfinite?.[key] ?? "not finite" : number(each[key])),
+    ...extra.map((key) => (Object.hasOwn(each.extra ?? {}, key) ? valueText(withWords(each.extra![key]!, `extra/${key}`, each.nonfinite ?? {}), 60) : "")),
   ]);
   const heads = ["step", ...fixed, ...extra.map((key) => plain(key, 40))];
   const table = dataTable(heads, rows, new Set(heads.keys()));
   return html("div", {}, table, names.length > extra.length && html("p", { class: "count" }, `${counted(names.length - extra.length, "column")} more: their values have charts`));
+}
+
+/** Returns a value with a word in place of each null of which the record says what it was. */
+function withWords(value: Json, name: string, words: { readonly [name: string]: string }): Json {
+  if (value === null) return Object.hasOwn(words, name) ? words[name]! : null;
+  if (Array.isArray(value)) return value.map((item, index) => withWords(item, `${name}/${index}`, words));
+  if (typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withWords(member, `${name}/${key}`, words)]));
 }
 
 function number(value: number | null | undefined): string {
