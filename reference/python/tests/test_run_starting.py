@@ -88,6 +88,12 @@ def test_model_may_be_its_architecture(tmp_path: Path) -> None:
     (start,) = read(run.directory)
     assert {"arch": "vit"} == start["model"]
     assert "vit" in os.path.basename(run.directory)
+    hub = start_run(tmp_path, arch="meta-llama/Llama-3 8B", git=None)
+    (start,) = read(hub.directory)
+    assert ("meta-llama/Llama-3 8B", True) == (
+        start["model"]["arch"],
+        os.path.basename(hub.directory).startswith("meta-llama-Llama-3-8B-"),
+    )
 
 
 def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
