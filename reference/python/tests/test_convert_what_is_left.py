@@ -39,6 +39,31 @@ def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str, workers: int) -> None:
+    """An export has the first rank; what the others logged is exported by their own paths."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    other = shutil.copy(run / "events.jsonl", run / "events.rank-12.jsonl")
+    report = export_runs(name, [run], tmp_path / "out", workers=workers)
+    (loss,) = [loss for made in report.runs for loss in made.losses if loss.cause == "other-rank"]
+    assert [(1, "rank 12", "events.rank-12.jsonl")] == [(loss.count, each.place, each.value) for each in loss.examples]
+    assert "other-rank" not in losses(exported(name, Path(other), tmp_path / "other"))
+
+
+@pytest.mark.parametrize("name", ["json", "parquet"])
+def test_files_that_stay_in_the_bundle_are_counted(tmp_path: Path, name: str) -> None:
+    """A format that keeps the record of a picture does not keep the picture."""
+    if load(name).FORMAT.export_needs == "parquet":
+        pytest.importorskip("pyarrow")
+    media = {"kind": "media", "t": 1.0, "step": 1, "name": "im", "media_type": "image/png", "sha256": "0" * 64}
+    made = exported(name, write_run(tmp_path / "a", {}, STEP, media), tmp_path / "out")
+    (loss,) = made.losses
+    assert [("no-place", "line 3: file of the record media", "im")] == [
+        (loss.cause, each.place, each.value) for each in loss.examples
+    ]
+
+
 @pytest.mark.parametrize("name", ["csv", "json"])
 def test_every_damaged_place_is_counted(tmp_path: Path, name: str) -> None:
     """Also those that the report of the reader does not list one by one."""

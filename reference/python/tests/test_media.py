@@ -286,17 +286,37 @@ def test_file_that_was_cut_short_is_written_again(tmp_path: Path) -> None:
     assert (b"whole", b"other", False) == (path.read_bytes(), (tmp_path / "other").read_bytes(), path.is_symlink())
 
 
+class Tensor:
+    """A number whose text is rounded, as PyTorch has them."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def tolist(self) -> float:
+        """Return the number."""
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"tensor({self.value:.4f})"
+
+
 def test_tables(tmp_path: Path) -> None:
     """Rows, mappings and data frames are CSV that another program reads back."""
     values = {
         "rows": toyspec.Table([[1, "a,b"], [2, 'say "x"\n']], ["n", "text"]),
         "mappings": toyspec.Table([{"n": 1}, {"m": 2}]),
+        "arrays": toyspec.Table([[np.float32(0.1), Tensor(1 / 3), np.arange(2000)]], ["x", "y", "z"]),
     }
     found = [
         list(csv.reader(io.StringIO(content(tmp_path, record).decode(), newline="")))
         for record in media(logged(tmp_path, values))
     ]
-    assert [[["n", "text"], ["1", "a,b"], ["2", 'say "x"\n']], [["n", "m"], ["1", ""], ["", "2"]]] == found
+    numbers = ["0.1", str(1 / 3), json.dumps(list(range(2000)))]
+    assert [
+        [["n", "text"], ["1", "a,b"], ["2", 'say "x"\n']],
+        [["n", "m"], ["1", ""], ["", "2"]],
+        [["x", "y", "z"], numbers],
+    ] == found
 
 
 def test_table_of_a_run_is_not_a_log(tmp_path: Path) -> None:
@@ -334,6 +354,8 @@ WRONG: dict[str, Callable[[], Any]] = {
     "bins is 0": lambda: toyspec.Histogram([1.0], 0),
     "3 edges have 2 bins": lambda: toyspec.Histogram(edges=[0, 1, 2], counts=[1]),
     "a row has 1 cells": lambda: toyspec.Table([[1]], ["a", "b"]),
+    "a cell is a text or a number, and not of type File": lambda: toyspec.Table([[1, toyspec.File(b"x")]], ["a", "b"]),
+    "a cell is a text or a number, and not of type object": lambda: toyspec.Table([{"a": [object()]}]),
     "has shape (2, 2, 2)": lambda: toyspec.Audio(np.zeros((2, 2, 2)), 8),
     "values must be from -32768 to 32767, got 40000 to 40000; scale": lambda: toyspec.Audio(np.full(4, 40000), 8),
     "this has shape (2, 2)": lambda: toyspec.Video(np.zeros((2, 2))),

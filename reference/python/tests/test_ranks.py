@@ -162,4 +162,21 @@ def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: 
     ranks = toyspec.ranks_of(tmp_path / "run")
     assert (2, [], None) == (ranks.world_size, ranks.missing, ranks.first_to_stop)
     assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
-    assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in said
+    assert "stopped first" not in said
+    assert (2, 0.5, 0.5) == (ranks.metrics["loss"].ranks, ranks.metrics["loss"].mean, ranks.metrics["loss"].largest)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "said"),
+    [([9, 4, 4], "ranks 1, 2 stopped at step 4 within a second"), ([9, 0, 0], "stopped before their first step")],
+)
+def test_ranks_that_stopped_together_before_another(
+    tmp_path: Path, lasts: list[int], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where none of those behind is known to be the first, none is said to be written still."""
+    for rank, last in enumerate(lasts):
+        write(tmp_path / "run", rank, steps(last))
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert said in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import os
 import shutil
 import subprocess
@@ -88,6 +89,12 @@ def test_model_may_be_its_architecture(tmp_path: Path) -> None:
     (start,) = read(run.directory)
     assert {"arch": "vit"} == start["model"]
     assert "vit" in os.path.basename(run.directory)
+    hub = start_run(tmp_path, arch="meta-llama/Llama-3 8B", git=None)
+    (start,) = read(hub.directory)
+    assert ("meta-llama/Llama-3 8B", True) == (
+        start["model"]["arch"],
+        os.path.basename(hub.directory).startswith("meta-llama-Llama-3-8B-"),
+    )
 
 
 def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
@@ -726,3 +733,18 @@ def test_ranks_of_a_replaced_run_are_moved_together(tmp_path: Path, monkeypatch:
     ranks = [f"events.rank-{rank}.jsonl" for rank in (1, 2, 3)]
     assert sorted(["events.jsonl", "events.jsonl.prev", ranks[0], *(f"{name}.prev" for name in ranks)]) == names
     assert [2.0] == [record.values["loss"] for record in read(tmp_path / "runs/a" / ranks[0]) if record.kind == "step"]
+
+
+def test_compressed_log_is_not_continued_and_this_is_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run whose log was compressed begins again beside it; once that log is unpacked, it goes on."""
+    with start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(loss=1.0)
+    stream, packed = Path(run.directory) / "events.jsonl", Path(run.directory) / "events.jsonl.gz"
+    packed.write_bytes(gzip.compress(stream.read_bytes()))
+    start_run(tmp_path, run_id="a", exist="resume", git=None).abandon()
+    assert "compressed" not in capfd.readouterr().err, "the log is there too"
+    stream.unlink()
+    start_run(tmp_path, run_id="a", exist="resume", git=None).abandon()
+    assert "events.jsonl.gz: the earlier log is compressed, so it is not continued" in capfd.readouterr().err

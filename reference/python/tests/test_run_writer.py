@@ -398,3 +398,14 @@ def test_a_writer_stays_where_it_is(tmp_path: Path) -> None:
         assert copy.copy(run) is run
         with pytest.raises(TypeError, match="cannot be sent to another process; return the values to this one"):
             pickle.dumps(run)
+
+
+def test_wrong_choice_names_the_choices(tmp_path: Path) -> None:
+    """A text that is not one of those that a member can have is refused with all of them."""
+    run = RunWriter(tmp_path, run_id="a", on_error="raise")
+    run.run_start()
+    with pytest.raises(InvalidEventError, match="which is 'diverged'; it must be one of 'aborted', 'completed', "):
+        run.run_end(reason="diverged")  # type: ignore[arg-type]
+    with pytest.raises(InvalidEventError, match=r"which is -1$"):
+        run.step(-1, loss=1.0)
+    run.abandon()

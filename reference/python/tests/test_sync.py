@@ -55,6 +55,44 @@ def test_whole_lines_only(store: Store, run: Path) -> None:
     assert [("torn", True)] == [(file.state, file.valid) for file in checked.files]
 
 
+def test_ranks_media_and_annotations_are_of_the_log(store: Store, run: Path) -> None:
+    """What was logged and annotated arrives: logs of ranks in whole lines, media before their records."""
+    picture = f"media/{'0' * 64}.png"
+    put(run, stream(5))
+    put(run, stream(5, end="") + FRAGMENT, "events.rank-1.jsonl")
+    put(run, b"earlier\n", "events.rank-1.jsonl.prev")
+    put(run, b'{"at":"2026-01-01T00:00:00Z","name":"x"}\n{"at"', "annotations.jsonl")
+    put(run, b"PNG", picture)
+    put(run, b"weights", "media/checkpoint.bin")
+    report = sync(run)
+    assert ("sent", len(FRAGMENT), True) == (outcome(report), report.runs[0].fragment, report.runs[0].is_ended)
+    there = {name.removeprefix("runs/a/"): store.get(name) for name in store.versions}
+    assert {
+        picture: b"PNG",
+        "events.rank-1.jsonl.prev": b"earlier\n",
+        "events.jsonl": stream(5),
+        "events.rank-1.jsonl": stream(5, end=""),
+        "annotations.jsonl": b'{"at":"2026-01-01T00:00:00Z","name":"x"}\n',
+    } == there
+    sent = [request.path.partition("/runs/a/")[2] for request in store.requests if request.method == "PUT"]
+    assert [picture, "annotations.jsonl"] == [sent[0], sent[-1]]
+
+
+def test_annotations_there_stay(store: Store, run: Path) -> None:
+    """Annotations that were added at the place are not undone, and the log arrives all the same."""
+    mine, more = b'{"name":"mine"}\n', b'{"name":"there"}\n'
+    put(run, stream(5, end=""))
+    put(run, mine, "annotations.jsonl")
+    sync(run)
+    store.put("runs/a/annotations.jsonl", mine + more)
+    put(run, stream(5))
+    assert "ahead" == outcome(sync(run))
+    put(run, mine + b'{"name":"another"}\n', "annotations.jsonl")
+    report = sync(run)
+    assert ["its annotations.jsonl has other lines; use another place, or --keep-both"] == report.runs[0].facts
+    assert (mine + more, stream(5)) == (store.get("runs/a/annotations.jsonl"), store.get(LOG))
+
+
 def test_second_call_lists_and_sends_nothing(store: Store, run: Path) -> None:
     """What is in step costs one list for all runs."""
     put(run, stream(5))

@@ -203,6 +203,18 @@ def test_alerts_and_the_metric_that_counts_steps_are_known(tmp_path: Path) -> No
             assert "env_steps" == client.rows()["a"]["metrics"]["loss"]["step_name"]
 
 
+def test_point_of_a_record_without_a_step_is_at_the_step_before(tmp_path: Path) -> None:
+    """As it is drawn, and as `history` gives it, though only the lines around it are read."""
+    test = b'{"kind":"eval","t":9.0,"name":"test","loss":0.5}\n'
+    write_run(tmp_path / "runs" / "a", START, step(1), step(2), test, step(3), test, END)
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        client.settled_rows()
+        [(_, columns)] = client.curves("test/loss", "a")
+        found = [client.json("/api/point", run="a", metric="test/loss", x="step", at=at) for at in ("2", "3")]
+        assert [2, 3] == list(columns["step"]) == [each["place"] for each in found]
+        assert [4, 6] == [each["line"] for each in found]
+
+
 def test_point_leads_to_its_line(client: Client) -> None:
     """The line of the nearest point can be read from the stream."""
     point = client.json("/api/point", run="sweep/complete", metric="loss", x="step", at="12.4")

@@ -27,8 +27,8 @@ writes it. What DIR has beyond the repository stays, and is reported. After any
 interruption, call it again: what has arrived is kept in a hidden folder beside
 DIR until then.
 
-The log of a run is fetched: streams, their side files, run.json, flow.json and
-the seal. --all fetches all other files of the runs too.
+The log of a run is fetched: the streams of all ranks, their side files, media,
+annotations, run.json, flow.json and the seal. --all fetches all other files too.
 
 Other commands read a repository in place: toyspec ls hf://NAME/MODEL/runs."""
 

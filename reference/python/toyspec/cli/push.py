@@ -37,8 +37,8 @@ program has changed the repository meanwhile; then all is compared again. A
 bucket has no such condition: let one program write a run there. After any
 interruption, call it again: what is there is not sent twice.
 
-The log of a run is sent: streams, their side files, run.json, flow.json and
-the seal. --all sends all other files too."""
+The log of a run is sent: the streams of all ranks, their side files, media,
+annotations, run.json, flow.json and the seal. --all sends all other files too."""
 
 _EPILOG = """\
 The token is that of `hf auth login`, or HF_TOKEN. This needs the extra hub:

@@ -81,7 +81,7 @@ def run(options: Namespace) -> int:
 def number_of_ranks(ranks: Ranks) -> str:
     """Return how many ranks have a log, of how many that there are."""
     size, number = ranks.world_size, len(ranks.ranks)
-    earlier = sum(each.rank >= size for each in ranks.ranks) if size is not None else 0
+    earlier = number - len(ranks.latest)
     more = f", and {earlier} of an earlier attempt," if earlier else ""
     return f"{number - earlier}{'' if size is None else f' of {size}'} ranks{more}"
 
@@ -94,17 +94,25 @@ def rank_facts(ranks: Ranks) -> Iterator[str]:
         yield f"{shown(error.path)}: {printable(error.message)}"
     if ranks.first_to_stop is not None:
         yield f"stopped first: rank {ranks.first_to_stop.rank}: {ranks.first_to_stop.why}"
-    elif len(ranks.ranks) > 1 and any(each.reason != "completed" for each in ranks.ranks):
-        steps = {each.last_step for each in ranks.ranks}
-        where = (
-            f"all came to step {steps.pop()}; log the regions of a step, as run.region does, to see more"
-            if len(steps) == 1
-            else "those behind are still being written"
-        )
-        yield f"stopped first: not known: {where}"
+    elif len(ranks.latest) > 1 and any(each.reason != "completed" for each in ranks.latest):
+        yield f"stopped first: not known: {_why_not_known(ranks.latest)}"
     if ranks.slowest is not None:
         slow = ranks.slowest
         yield f"slowest: rank {slow.rank}, {slow.factor:.2f} times the median of the others, by {slow.by}"
+
+
+def _why_not_known(rows: list[RankProgress]) -> str:
+    steps = {each.last_step for each in rows}
+    more = "log the regions of a step, as run.region does, to see more"
+    if len(steps) == 1:
+        return f"all came to step {steps.pop()}; {more}"
+    if any(each.state == "running" for each in rows):
+        return "those behind are still being written"
+    least = min((each.last_step for each in rows if each.last_step is not None), default=None)
+    least = None if None in steps else least
+    behind = some_of([str(each.rank) for each in rows if each.last_step == least], _MOST_LISTED)
+    where = "before their first step" if least is None else f"at step {least}"
+    return f"ranks {behind} stopped {where} within a second; {more}"
 
 
 def _row(row: RankProgress) -> list[str]:

@@ -39,8 +39,8 @@ so on.
 --max-delay D sends it after D seconds at the latest. If it takes T seconds to
 reach 5 MiB, that costs up to T/2D times 5 MiB more.
 
-The log of a run is sent: streams, their side files, run.json, flow.json and
-the seal. --all sends all other files too."""
+The log of a run is sent: the streams of all ranks, their side files, media,
+annotations, run.json, flow.json and the seal. --all sends all other files too."""
 
 _EPILOG = """\
 Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. s3://

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
-from toyspec.convert.losses import Ledger
 from toyspec.convert.reports import ConversionReport, RunConversion
 from toyspec.convert.sources import encodable
 from toyspec.distributed.processes import Processes
@@ -141,7 +140,7 @@ def _export(job: ExportJob, options: ExportOptions, scratch: str) -> _Slice:
     if run is None:
         return _Slice(report)
     run.run_id = job.run_id or safe_run_id(run.run_id)
-    ledger = Ledger(module.FORMAT.export_causes, max_examples=options.max_examples)
+    ledger = run.ledger(module.FORMAT.export_causes, max_examples=options.max_examples)
     entry = report_of(run, options)
     # The name is new for each try: a worker that was given up may still write.
     folder = tempfile.mkdtemp(dir=scratch)

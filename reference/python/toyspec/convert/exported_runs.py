@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from toyspec.convert.incoming_files import file_below
 from toyspec.convert.losses import (
     MILLISECONDS,
+    NO_PLACE,
+    OTHER_RANK,
     SUPERSEDED,
+    Ledger,
     drop_damage,
 )
 from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.numbers import number
-from toyspec.format.run_files import media_file
+from toyspec.format.run_files import media_file, ranks_beside
 from toyspec.reading.annotations import read_annotations
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream, stream_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.losses import Cause
     from toyspec.reading.records import Record
 
 ItemKind = Literal["setting", "fact", "measure", "note", "definition", "resume", "end", "record"]
@@ -43,6 +46,7 @@ _HELD = frozenset(["kind", "phase", "t", "step", "epoch", "name", "nonfinite", "
 _OBJECTS = ("extra", "values", "texts")
 _MEASURED = frozenset(["step", "scalars", "eval", "system"])
 _ADVANCE_BYTES = 1 << 18
+_KINDS_WITH_FILES = frozenset(["media", "artifact"])
 _OTHER_KINDS: dict[str, ItemKind] = {"note": "note", "define": "definition", "run_resume": "resume"}
 
 
@@ -92,6 +96,16 @@ class ExportedRun:
         self.run_id: str = name if isinstance(name, str) and name else folder
         self.started = unix_seconds(self.start.get("started_at"))
         """Start of the run in seconds since the Unix epoch; None where it is not known."""
+
+    def ledger(
+        self, causes: Iterable[Cause], *, max_examples: int, watch: Callable[[int], None] | None = None
+    ) -> Ledger:
+        """Return the ledger of an export of the run for *causes*; the logs of its other ranks are dropped in it."""
+        ledger = Ledger((*causes, OTHER_RANK), max_examples=max_examples, watch=watch)
+        for rank, path in ranks_beside(self.stream).items():
+            ledger.items += 1
+            ledger.drop(OTHER_RANK, f"rank {rank}", os.path.basename(path))
+        return ledger
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -166,6 +180,13 @@ class ExportedRun:
             yield from ((record, record is kept) for record in pulled)
             pulled.clear()
         yield from ((record, False) for record in pulled)
+
+
+def drop_file(record: Mapping[str, Any], place: str, ledger: Ledger) -> None:
+    """Report the file of *record* at *place*, if it has one, for a format that keeps records only."""
+    if record.get("kind") in _KINDS_WITH_FILES:
+        ledger.items += 1
+        ledger.drop(NO_PLACE, f"{place}: file of the record {record['kind']}", record.get("name") or record.get("path"))
 
 
 def by_record(items: Iterator[Item]) -> Iterator[list[Item]]:

@@ -11,7 +11,7 @@ from toyspec.convert.export_slices import ExportJob, ExportOptions, export_in_pa
 from toyspec.convert.format_modules import exporter
 from toyspec.convert.formats import Relocating, paths_of
 from toyspec.convert.imported_bundles import safe_run_id
-from toyspec.convert.losses import MAX_EXAMPLES, Ledger
+from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
 from toyspec.findings import PathError
 from toyspec.runs.discovery import find_streams
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.losses import Ledger
     from toyspec.convert.reports import RunConversion
     from toyspec.distributed.crews import Workers
     from toyspec.watching import Watch
@@ -91,7 +92,7 @@ def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) 
             if run is not None:
                 run.run_id = free_name(safe_run_id(run.run_id), names)
                 advance = options.total.advance
-                ledger = Ledger(module.FORMAT.export_causes, max_examples=options.max_examples, watch=advance)
+                ledger = run.ledger(module.FORMAT.export_causes, max_examples=options.max_examples, watch=advance)
                 made.append((report_of(run, options), ledger))
                 yield run, ledger
             else:

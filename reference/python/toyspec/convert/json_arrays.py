@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
+from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-    from toyspec.reading.records import Record
 
 FORMAT = Format(
     name="json",
@@ -40,7 +40,6 @@ FORMAT = Format(
 _HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 24
 _FIRST_RECORD = 2
-_KINDS_WITH_FILES = frozenset(["media", "artifact"])
 
 
 def recognise(path: str) -> bool:
@@ -116,7 +115,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
                 file.write(separator + record.raw)
                 separator = b",\n"
                 ledger.done()
-                _drop_file(record, ledger)
+                drop_file(record.value, f"line {record.line}", ledger)
             file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
             drop_damage(reading.report, ledger)
 
@@ -127,11 +126,3 @@ def _drop_annotations(run: ExportedRun, start: dict[str, Any], ledger: Ledger) -
         if name not in start or start[name] != value:
             ledger.items += 1
             ledger.drop(NO_PLACE, f"annotation: {name}", value)
-
-
-def _drop_file(record: Record, ledger: Ledger) -> None:
-    """Report the file of *record* that stays in the bundle: an array holds records only."""
-    if record.kind in _KINDS_WITH_FILES:
-        ledger.items += 1
-        named = record.value.get("name") or record.value.get("path")
-        ledger.drop(NO_PLACE, f"line {record.line}: file of the record {record.kind}", named)

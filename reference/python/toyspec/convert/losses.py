@@ -52,6 +52,10 @@ MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole mi
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
 
 
+OTHER_RANK = Cause("other-rank", "dropped", "an export has the first rank; export the log of another one by its path")
+"""Of every export: the stream of a run is that of its first rank."""
+
+
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
 
 

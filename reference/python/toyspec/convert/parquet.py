@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.admission import Admission
+from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, SUPERSEDED, Cause
+from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, SUPERSEDED, Cause
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.writing.logged_values import nonfinite
@@ -44,13 +45,13 @@ FORMAT = Format(
         MappingRow("`values.name` string, `values.value` double", "a number by its full name"),
         MappingRow("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
     ),
-    lossless="all but what a resumption superseded; each number comes back as `scalars`",
+    lossless="all but what a resumption superseded and the files of media; each number comes back as `scalars`",
     version="pyarrow 26, DuckDB 2, Polars 2",
     export_unit="table",
     import_needs="parquet",
     export_needs="parquet",
     import_causes=(INVALID, DAMAGED),
-    export_causes=(BEYOND_INT64, SUPERSEDED, DAMAGED),
+    export_causes=(BEYOND_INT64, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 
 RUNS, VALUES = "runs.parquet", "values.parquet"
@@ -134,6 +135,7 @@ def _rows(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
         if item.kind not in ("setting", "fact", "end"):
             yield _row(run.run_id, item, ledger)
         ledger.done()
+        drop_file(item.record, item.place.partition(":")[0], ledger)
 
 
 def _row(run_id: str, item: Item, ledger: Ledger) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from toyspec.generated.media import EXTENSIONS, OTHER
 _RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_FOLDER = "media"
+_MEDIA = re.compile(rf"{MEDIA_FOLDER}/[0-9a-f]{{64}}\.[a-z0-9]+", re.ASCII)
 
 
 def rank_of(file_name: str) -> int | None:
@@ -32,6 +33,11 @@ def media_file(sha256: str, media_type: str) -> str | None:
         return None
     extension = EXTENSIONS.get(media_type.partition(";")[0].strip(" \t").lower(), OTHER)
     return f"{MEDIA_FOLDER}/{sha256}.{extension}"
+
+
+def is_media_file(path: str) -> bool:
+    """Return whether *path* from the bundle, with ``/``, is one that ``media_file`` gives."""
+    return _MEDIA.fullmatch(path) is not None
 
 
 def leaves_bundle(path: str) -> bool:

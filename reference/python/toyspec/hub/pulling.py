@@ -12,7 +12,7 @@ from toyspec.hub.locations import is_plain_path
 from toyspec.hub.repository import HubRepository
 from toyspec.sync.comparing import has_digest_of, relation
 from toyspec.sync.results import RunResult, SyncReport
-from toyspec.sync.run_files import STREAMS, is_of_log
+from toyspec.sync.run_files import is_of_log, is_stream
 from toyspec.sync.spans import LocalFile
 from toyspec.sync.syncing import JOBS, Syncing
 
@@ -70,7 +70,7 @@ def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]
     address = repository.location.address
     entries = list(repository.entries(address))
     found: dict[str, list[Entry]] = {
-        run: [] for run, _, name in (entry.address.rpartition("/") for entry in entries) if name in STREAMS
+        run: [] for run, _, name in (entry.address.rpartition("/") for entry in entries) if is_stream(name)
     }
     for entry in entries:
         run = _run_above(entry.address, found, address)

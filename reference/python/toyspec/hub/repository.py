@@ -21,7 +21,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
 from toyspec.sync.comparing import has_digest_of
-from toyspec.sync.run_files import STREAMS
+from toyspec.sync.run_files import grows
 from toyspec.sync.spans import LocalFile
 from toyspec.sync.targets import CannotExtendError
 from toyspec.version import __version__
@@ -221,7 +221,7 @@ class HubRepository:
         """Stage *span*. A log may grow until it is committed, so it is copied; *known* is what the commit replaces."""
         self._require(address, known)
         source = span.file.path
-        if os.path.basename(source) in STREAMS:
+        if grows(os.path.basename(source)):
             source = os.path.join(self._scratch, f"{next(self._copies)}-{os.path.basename(source)}")
             with open(source, "wb") as file:
                 file.writelines(span.blocks(_BLOCK_BYTES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, TypeGuard
 
 from toyspec.format.record_mapping import mapping_of
@@ -31,6 +32,10 @@ class Placing:
         """The first step in the run's own phase."""
         self.last: int | None = None
         """The last step in the run's own phase; of a log that may go back, the highest."""
+
+    def begin_at(self, step: float) -> None:
+        """Take that the records before the next one came to *step*, where a stream is read from its middle."""
+        self.last = int(step) if isfinite(step) else None
 
     def step_of(self, record: Record) -> Step:
         """Return the step that the values of *record*, the next one, are at."""

@@ -110,9 +110,14 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     slowest: Slowest | None
     """None where no two ranks tell how long a step takes, or they differ by less than a tenth."""
     metrics: dict[str, RankSpread]
-    """The last value of each metric that two or more ranks have."""
+    """The last value of each metric that two or more ranks of the last attempt have."""
     metrics_elsewhere: list[str]
     """Names of metrics that the first of the ranks does not have."""
+
+    @property
+    def latest(self) -> list[RankProgress]:
+        """The ranks that the last attempt has; all where it is not known."""
+        return _latest(self.ranks, self.world_size)
 
 
 def ranks_of(run: str | os.PathLike[str]) -> Ranks:
@@ -138,7 +143,7 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
     rows = [_progress(rank, log, list(logs.values())) for rank, log in logs.items()]
     # Of a run that went on with fewer processes, the streams of the others still have the earlier number.
     size = (logs[0].size if 0 in logs else 0) or max((log.size for log in logs.values()), default=0) or None
-    own = [each for each in rows if size is None or each.rank < size] or rows
+    own = _latest(rows, size)
     first = next(iter(logs.values())).summary
     return Ranks(
         run_id=first.facts.run_id,
@@ -149,11 +154,15 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
         errors=tuple(errors),
         first_to_stop=_first_to_stop(own),
         slowest=_slowest(own),
-        metrics=_spreads({rank: log.summary for rank, log in logs.items()}),
+        metrics=_spreads({each.rank: logs[each.rank].summary for each in own}),
         metrics_elsewhere=list(
             dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
         ),
     )
+
+
+def _latest(rows: list[RankProgress], size: int | None) -> list[RankProgress]:
+    return [each for each in rows if size is None or each.rank < size] or rows
 
 
 def ranks_row(ranks: Ranks) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE
+from toyspec.format.profiles import ANNOTATIONS_FILE, METRICS_FILE, SEAL_FILE
+from toyspec.format.run_files import MEDIA_FOLDER, is_media_file, rank_of
 from toyspec.reading.sealed_files import TEMPORARY_FILE
 from toyspec.runs.walking import SIDECARS
 
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
 
     from toyspec.places.place import Entry
 
-Kind = Literal["side file", "stream", "sidecar", "seal"]
-"""Side file: an earlier stream or a fragment, which only gets another name. Stream: grows line by line."""
+Kind = Literal["media", "side file", "stream", "sidecar", "seal", "annotations"]
+"""Media: never change. Side file: an earlier stream or a fragment, which only gets another name. Stream and
+annotations: grow by lines."""
 
 Extent = Literal["logs", "all"]
 """Which files of a run are kept in step: the log with what belongs to it, or all, such as checkpoints, as well."""
 
-STREAMS = frozenset([EVENTS_FILE, METRICS_FILE])
-"""The names of the logs that grow."""
-
-_SIDE_FILE = re.compile(rf"({'|'.join(map(re.escape, sorted(STREAMS)))})\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
+_BY_LINES: frozenset[Kind] = frozenset(["stream", "annotations"])
+_SIDE_FILE = re.compile(r"(.+)\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
 _OTHER_LOGS = frozenset([*SIDECARS, "import.json", "report.md"])
-# What a rename makes free must have its new name before something else gets the old one.
-_ORDER: tuple[Kind, ...] = ("side file", "stream", "sidecar", "seal")
+# A record of media comes after its file. What a rename makes free must have its new name before something else gets the
+# old one. Annotations are of no seal, and a conflict about them leaves nothing else behind.
+_ORDER: tuple[Kind, ...] = ("media", "side file", "stream", "sidecar", "seal", "annotations")
 
 
 class BundleFile(NamedTuple):
@@ -38,6 +39,11 @@ class BundleFile(NamedTuple):
     """Path from the run's directory, with ``/`` between its parts."""
     kind: Kind
 
+    @property
+    def grows(self) -> bool:
+        """Whether lines are appended to it, of which only whole ones are sent."""
+        return self.kind in _BY_LINES
+
 
 def files_of(directory: str, extent: Extent) -> list[BundleFile]:
     """Return the files in *directory* in the order in which they are sent; raise OSError.
@@ -46,6 +52,11 @@ def files_of(directory: str, extent: Extent) -> list[BundleFile]:
     """
     found = [BundleFile(name, _kind(name)) for name in _names(directory, "", extent)]
     return sorted(found, key=_place)
+
+
+def is_stream(name: str) -> bool:
+    """Return whether the file *name* of a run is a log that grows: that of a rank, or metrics.jsonl."""
+    return name == METRICS_FILE or rank_of(name) is not None
 
 
 def kept_name(name: str, entry: Entry) -> str:
@@ -60,11 +71,21 @@ def _place(file: BundleFile) -> tuple[int, int, str]:
 
 
 def _kind(name: str) -> Kind:
-    if name in STREAMS:
+    if is_stream(name):
         return "stream"
-    if _SIDE_FILE.fullmatch(name):
+    side = _SIDE_FILE.fullmatch(name)
+    if side is not None and (is_stream(side[1]) or side[1] == ANNOTATIONS_FILE):
         return "side file"
+    if name == ANNOTATIONS_FILE:
+        return "annotations"
+    if is_media_file(name):
+        return "media"
     return "seal" if name == SEAL_FILE else "sidecar"
+
+
+def grows(name: str) -> bool:
+    """Return whether lines are appended to the file *name* of a run, as BundleFile says it."""
+    return _kind(name) in _BY_LINES
 
 
 def is_of_log(name: str) -> bool:
@@ -75,7 +96,7 @@ def is_of_log(name: str) -> bool:
 def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
     with os.scandir(os.path.join(directory, below)) as listing:
         entries = list(listing)
-    streams = any(entry.name in STREAMS for entry in entries)
+    streams = any(is_stream(entry.name) for entry in entries)
     if below and streams:
         # A run of its own.
         return
@@ -84,7 +105,7 @@ def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
         if entry.name.startswith(".") or entry.name == TEMPORARY_FILE:
             continue
         if entry.is_dir(follow_symlinks=False):
-            if extent == "all":
+            if extent == "all" or name == MEDIA_FOLDER:
                 yield from _names(directory, f"{name}/", extent)
         elif entry.is_file(follow_symlinks=False) and (extent == "all" or is_of_log(name)):
             yield name

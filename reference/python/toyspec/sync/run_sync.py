@@ -85,6 +85,7 @@ class RunSync:
         self._known: dict[str, _Known] = {}
         self._objects: dict[str, Entry] | None = None
         self._pace: Pace = "all"
+        self._fragments: dict[str, int] = {}
         self._result = RunResult(run=directory, address=address)
 
     def bring(self, pace: Pace, objects: dict[str, Entry] | None = None) -> RunResult:
@@ -93,9 +94,7 @@ class RunSync:
         *objects* is what the place has of the run, by name, where the caller has listed it.
         """
         earlier, self._pace = self._result, pace
-        self._result = RunResult(
-            run=self.directory, address=self.address, is_ended=earlier.is_ended, fragment=earlier.fragment
-        )
+        self._result = RunResult(run=self.directory, address=self.address, is_ended=earlier.is_ended)
         try:
             if objects is not None or self._objects is None:
                 self._objects = self._listed() if objects is None else objects
@@ -105,6 +104,7 @@ class RunSync:
                     break
         except (OSError, StreamError) as error:
             self._note("failed", error.fact if isinstance(error, StreamError) else cause_of(error))
+        self._result.fragment = sum(self._fragments.values())
         return self._result
 
     def _listed(self) -> dict[str, Entry]:
@@ -113,17 +113,17 @@ class RunSync:
 
     def _bring_file(self, file: BundleFile) -> None:
         path = os.path.join(self.directory, file.name)
-        if file.kind == "stream":
-            self._result.is_live = is_locked(path)
+        if file.kind == "stream" and is_locked(path):
+            self._result.is_live = True
         known = self._known.get(file.name)
         if known is not None and known.is_whole and known.signature == _signature(path):
             return
         try:
-            with LocalFile(path, lines=file.kind == "stream") as opened:
+            with LocalFile(path, lines=file.grows) as opened:
                 if file.kind == "stream":
-                    self._result.fragment = opened.size - opened.stop
-                    if file.name == EVENTS_FILE:
-                        self._result.is_ended = _is_end(opened.last_line())
+                    self._fragments[file.name] = opened.size - opened.stop
+                if file.name == EVENTS_FILE:
+                    self._result.is_ended = _is_end(opened.last_line())
                 if file.kind != "seal" or self._may_seal(opened):
                     self._bring_opened(file, opened)
         except (StreamMissingError, ShortenedError):
@@ -131,7 +131,7 @@ class RunSync:
             self._note("waiting")
 
     def _bring_opened(self, file: BundleFile, opened: LocalFile) -> None:
-        is_log = file.kind in ("side file", "stream")
+        is_log = file.grows or file.kind == "side file"
         cause = "another program changes it all the time; end one of the two"
         for attempt in range(_ATTEMPTS):
             try:
@@ -165,7 +165,7 @@ class RunSync:
         if self._settings.thoroughness == "ends" and has_digest_of(entry, opened):
             self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
             return entry, "same"
-        if entry.size != opened.stop and file.kind in ("sidecar", "seal"):
+        if entry.size != opened.stop and file.kind in ("media", "sidecar", "seal"):
             return entry, "other"
         found = relation(opened, entry, self._target.place, self._settings.thoroughness)
         if found in ("same", "behind"):
@@ -200,7 +200,8 @@ class RunSync:
             known = self._known.get(file.name)
             is_ours = known is not None and known.entry.identity == entry.identity
             if not is_ours and self._settings.on_conflict == "leave":
-                self._note("conflict", f"its {file.name} is of another run; use another place, or --keep-both")
+                whose = "has other lines" if file.kind == "annotations" else "is of another run"
+                self._note("conflict", f"its {file.name} {whose}; use another place, or --keep-both")
                 return
             self._keep(file.name, entry)
         self._send(file, opened, entry)

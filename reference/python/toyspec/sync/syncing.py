@@ -124,7 +124,9 @@ class Syncing:
     def _is_done(self, report: SyncReport) -> bool:
         runs = report.runs
         is_single = len(runs) == 1 and runs[0].address == self.address
-        return is_single and runs[0].is_ended and runs[0].outcome in ("same", "sent", "ahead", "conflict")
+        # Other ranks may end after the first one.
+        is_over = is_single and runs[0].is_ended and not runs[0].is_live
+        return is_over and runs[0].outcome in ("same", "sent", "ahead", "conflict")
 
     def _found(self) -> dict[str, str]:
         """Return the address of each run by its directory."""

@@ -345,12 +345,22 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     if reach is None:
         return None
     scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     feed = StepBlockFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
     for chunk in _chunks(path, reach):
         scan.take(feed.feed(chunk))
     found = scan.latest.get(metric)
     return None if found is None else found.buckets()
+
+
+def _step_before(curves: StoredCurves | LiveCurves, base: Buckets, metric: str, begin: int) -> float:
+    """Return the step at which the first value of the bucket *begin* is, if its record has none."""
+    steps, first = base.columns["step"], curves.first(metric)
+    if base.level > 1 and begin == 0 and first is not None:
+        return first[0]
+    # A bucket has the place of its last point.
+    return steps[begin if base.level == 1 or begin == 0 else begin - 1]
 
 
 def _reach(
@@ -388,6 +398,7 @@ def _nearest(
     if reach is None:
         return None
     scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     feed = StepFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
     best: dict[str, Any] | None = None

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec.inspect import LiteralType, StructType, UnionType, type_info
 
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
@@ -55,7 +56,8 @@ def check_record(line: bytes, kind: str | None) -> None:
     try:
         event = _decoders[kind].decode(line)
     except msgspec.ValidationError as error:
-        raise InvalidEventError(f"{kind} is invalid: {error}{_found_at(str(error), line)}") from error
+        fact = f"{error}{_found_at(str(error), line)}{_choices_at(str(error), kind)}"
+        raise InvalidEventError(f"{kind} is invalid: {fact}") from error
     for key in DATE_TIMES["toy/v1"].get(kind, ()):
         text = getattr(event, key)
         if isinstance(text, str) and not is_date_time(text):
@@ -72,6 +74,18 @@ def _found_at(fact: str, line: bytes) -> str:
             return ""
         value = value[key]
     return "" if isinstance(value, dict | list) else f", which is {shortened(repr(value))}"
+
+
+def _choices_at(fact: str, kind: str) -> str:
+    """Return the texts that are allowed at the place that *fact* names, as a part of a sentence; empty if any is."""
+    place = _PLACE.search(fact)
+    found = [type_info(event_types("toy/v1")[kind])]
+    for key in place[1].split(".") if place else ():
+        fields = [field for each in found if isinstance(each, StructType) for field in each.fields]
+        types = [field.type for field in fields if field.encode_name == key]
+        found = [part for each in types for part in (each.types if isinstance(each, UnionType) else [each])]
+    values = [repr(value) for each in found if isinstance(each, LiteralType) for value in each.values]
+    return f"; it must be one of {', '.join(values)}" if len(values) > 1 else ""
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import stat
 import struct
@@ -214,7 +215,10 @@ class Video(Media):
 
 
 class Table(Media):
-    """A table: rows with the names of *columns*, mappings by name, or a data frame of pandas or Polars; kept as CSV."""
+    """A table: rows with the names of *columns*, mappings by name, or a data frame of pandas or Polars; kept as CSV.
+
+    A cell is a text, or what has one: a number, a date, an array, which becomes JSON. Log pictures beside the table.
+    """
 
     def __init__(self, data: Any = (), columns: Sequence[str] | None = None, *, caption: str | None = None) -> None:
         super().__init__(caption=caption)
@@ -225,6 +229,8 @@ class Table(Media):
 
         buffer = io.StringIO(newline="")
         if callable(getattr(data, "to_csv", None)):
+            for value in data.select_dtypes(object).to_numpy().flat if hasattr(data, "select_dtypes") else ():
+                _cell(value)
             data.to_csv(buffer, index=False)
         elif callable(getattr(data, "write_csv", None)):
             buffer.write(data.write_csv())
@@ -237,10 +243,35 @@ class Table(Media):
             if wrong is not None:
                 raise _UnfitError(f"a row has {len(wrong)} cells and the table {len(columns or ())} columns")
             writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerows([*([columns] if columns is not None else []), *lines])
+            writer.writerows([*([columns] if columns is not None else []), *([*map(_cell, line)] for line in lines)])
         self._data = buffer.getvalue().encode("utf-8", "backslashreplace")
         self._members["media_type"] = "text/csv"
         yield
+
+
+def _cell(value: Any) -> Any:
+    """Return what CSV writes of *value* in full: what arrays and tensors print is rounded and cut."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if callable(getattr(value, "tolist", None)):
+        found = value.tolist()
+        if isinstance(found, list):
+            return json.dumps(found, default=str)
+        # NumPy's scalars have their shortest text, and tensors none that is whole.
+        return value if type(value).__module__ == "numpy" else found
+    parts = value if isinstance(value, list | tuple) else [value]
+    wrong = next((part for part in parts if _is_without_text(part)), None)
+    if wrong is not None:
+        name = type(wrong).__name__
+        raise _UnfitError(f"a cell is a text or a number, and not of type {name}; log it by a name of its own")
+    return value
+
+
+def _is_without_text(value: Any) -> bool:
+    """Return whether the text of *value* says no more than its type and where it is in memory."""
+    has_own_text = any({"__repr__", "__str__"} & vars(each).keys() for each in type(value).__mro__[:-1])
+    is_picture = any(callable(getattr(value, name, None)) for name in ("save", "savefig"))
+    return not has_own_text or is_picture
 
 
 class File(Media):

@@ -143,7 +143,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     with contextlib.ExitStack() as undoing:
         directory = None if run_id is None else os.path.join(root, check_run_id(run_id))
         if directory is None:
-            directory = _claimed(os.fspath(root), template, arch or DEFAULT_NAME, clock.wall(), on_error)
+            directory = _claimed(os.fspath(root), template, run_id_from(arch or DEFAULT_NAME), clock.wall(), on_error)
             undoing.callback(_remove_if_empty, directory)
         open_runs.start_again(os.path.join(directory, stream_name))
         access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}

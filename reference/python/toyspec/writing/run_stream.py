@@ -287,6 +287,10 @@ class RunStream:
             return AppendFile.replace(self.path, options=options)
         if settings.exist == "fail":
             return AppendFile.create(self.path, options=options)
+        packed = f"{self.path}.gz"
+        if os.path.lexists(packed) and not os.path.lexists(self.path):
+            fact = "the earlier log is compressed, so it is not continued: the run begins again"
+            say(f"{packed}: {fact} in {os.path.basename(self.path)}; unpack it with gunzip before the start")
         return open_to_append(self.path, self._learn, options=options)
 
     def _learn(self, file: AppendFile) -> int:

@@ -56,7 +56,7 @@ export async function ranksOf(streams: readonly RankStream[], unread: readonly {
     missing: Array.from({ length: Math.min(size, MOST_RANKS) }, (_, rank) => rank).filter((rank) => !known.has(rank)),
     errors: unread.map(({ error }) => error),
     first_to_stop: firstToStop(own, own.map((each) => logs[ranks.indexOf(each)]!)), slowest: slowestOf(own),
-    metrics: spreadsOf(streams), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
+    metrics: spreadsOf(streams.filter(({ rank }) => own.some((each) => each.rank === rank))), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
   };
 }
 
