@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from command_line import toyspec
 from command_line import toyspec_within as command
 from loopback_store import BUCKET, Handler, Store, forget, s3, served, status, stream
+from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.places import opening
 from toyspec.places.place import ChangedError, Entry
@@ -26,7 +27,7 @@ pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 400)), min_size=1, max_size=8), st.booleans())
 def test_two_at_once_never_undo_each_other(
     tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[int, int]], is_long: bool
