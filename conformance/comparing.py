@@ -59,7 +59,10 @@ def record_differences(expected: Sequence[Any], actual: Sequence[Any]) -> Iterat
 
 def _same(pairs: Iterable[tuple[Any, Any]]) -> int:
     """Return how many of *pairs* at the beginning have no difference."""
-    return sum(1 for _ in takewhile(lambda pair: not any(value_differences(*pair)), pairs))
+    # Nearly all are alike to the letter, which is found out at a tenth of the cost; True and 1 are not.
+    return sum(
+        1 for _ in takewhile(lambda pair: repr(pair[0]) == repr(pair[1]) or not any(value_differences(*pair)), pairs)
+    )
 
 
 def value_differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:

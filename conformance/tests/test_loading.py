@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from conformance import frozen
-from conformance.cases import CaseError, Finding
+from conformance.cases import Case, CaseError, Finding
+from conformance.corpus import matches, selected
 from conformance.loading import find, load, load_case
 from conformance.revisions import CURRENT, listed
 
@@ -131,3 +132,14 @@ def test_case_is_asked_in_its_revisions_only(tmp_path: Path) -> None:
     written(tmp_path, GOOD, "a/b/same")
     found = {revision: [case.name for case in load(str(tmp_path), revision)] for revision in ("1.2", "1.3")}
     assert {"1.2": ["a/b/old", "a/b/same"], "1.3": ["a/b/new", "a/b/same"]} == found
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["toy-v1/step-*", "toy-v1/torn/", "kaun-v1/torn/cut-after-every-byte#cut-1*", "*/golden/*", "none/[a-m]*"],
+)
+def test_only_what_a_pattern_can_name_is_loaded(pattern: str, cases: list[Case]) -> None:
+    """What is selected is what would be selected of all cases."""
+    expected = [case.name for case in cases if matches(case, pattern)]
+    assert expected
+    assert expected == [case.name for case in selected([pattern])]

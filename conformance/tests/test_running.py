@@ -252,7 +252,7 @@ def test_transcript(tmp_path: Path, questions: list[Question]) -> None:
 @pytest.mark.parametrize("answers_first", [False, True])
 def test_no_crash_goes_unreported(tmp_path: Path, answers_first: bool) -> None:
     """An adapter that crashes at every ninth request, whatever it asks, has an error for each crash."""
-    questions = questions_of(selected(["toy-v1/*"]), ["checker"])[:60]
+    questions = questions_of(selected(["toy-v1/fields"]), ["checker"])[:60]
     say = "say({'id': request['id'], **oracle.answer(request)})"
     crashes = tmp_path / "crashes"
     body = f"""

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from codegen import sources
-from codegen.__main__ import outputs, pages
+from codegen.__main__ import pages
 from codegen.project import project_files
 
 # Made in part only, between marks of their own.
@@ -16,9 +16,9 @@ IN_PART = ("docs/parts/compared.md", "mkdocs.yml", "reference/c/", "spec/", *pro
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
+def made(generated: dict[str, str]) -> dict[str, str]:
     """Return every file that is generated as a whole."""
-    return {path: text for path, text in (outputs() | pages()).items() if not path.startswith(IN_PART)}
+    return {path: text for path, text in (generated | pages()).items() if not path.startswith(IN_PART)}
 
 
 def test_first_lines_name_the_command(made: dict[str, str]) -> None:

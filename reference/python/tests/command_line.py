@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -48,9 +48,14 @@ def toyspec_within(
     cwd: Path | None = None,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
+    stderr: Literal["apart", "stdout"] = "apart",
 ) -> subprocess.CompletedProcess[bytes]:
-    """Do as `toyspec` in this process, at a tenth of its cost: for commands that need no process of their own."""
+    """Do as `toyspec` in this process, at a tenth of its cost: for commands that need no process of their own.
+
+    With *stderr* "stdout", the errors are among the output, in the order in which they were printed.
+    """
     printed, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n") for _ in range(2))
+    errors = printed if stderr == "stdout" else errors
     with pytest.MonkeyPatch.context() as patch:
         if cwd is not None:
             patch.chdir(cwd)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +16,12 @@ from hypothesis import settings
 from contention import touching
 from property_examples import PROFILE, examples
 from toyspec import engine
+from toyspec.writing import environment, evidence
 
 if TYPE_CHECKING:
     from loopback_store import Store
+
+ROOT = Path(__file__).resolve().parents[3]
 
 # A busy machine, or the first import, is not a defect of what is tested.
 # The same examples each time: what fails says something about the change. `make everything` draws new ones.
@@ -184,7 +189,20 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-@pytest.fixture(autouse=True)
-def _git_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a run say the state of the repository in its first record, however loaded the machine is."""
-    monkeypatch.setattr("toyspec.writing.evidence._PATIENCE", 10.0)
+@pytest.fixture(scope="session", autouse=True)
+def _git_is_waited_for() -> Iterator[None]:
+    """Let a run say the state of the repository in its first record, however loaded the machine is.
+
+    Git is asked once about this tree, whose status takes longer than most tests, and each time about any other.
+    """
+    tree, ask = os.path.realpath(ROOT), environment._git
+    once = functools.cache(ask)
+
+    def asked(start: str, *arguments: str) -> str | None:
+        place = os.path.realpath(start)
+        return once(place, *arguments) if os.path.commonpath([tree, place]) == tree else ask(start, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "_PATIENCE", 10.0)
+        patch.setattr(environment, "_git", asked)
+        yield

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import toyspec as library
-from command_line import command, environment, toyspec
+from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
 
@@ -38,11 +38,11 @@ def test_choice_of_points_is_kept_for_later_calls(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "a"
     words = ["mirror", "--backfill", "runs/a", "--to", "tensorboard", "--into", "tb"]
     write_steps(run, [1.0, 2.0, 3.0, 4.0], ending=None)
-    toyspec(*words, "--every", "2", cwd=tmp_path)
+    toyspec_within(*words, "--every", "2", cwd=tmp_path)
     write_steps(run, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ending="completed")
-    toyspec(*words, cwd=tmp_path)
+    toyspec_within(*words, cwd=tmp_path)
     assert {"a": [2.0, 4.0, 6.0]} == sent(tmp_path / "tb", tmp_path / "first")
-    toyspec(*words, "--points-per-minute", "0", cwd=tmp_path)
+    toyspec_within(*words, "--points-per-minute", "0", cwd=tmp_path)
     assert {"a": [2.0, 4.0, 6.0, 1.0, 3.0, 5.0]} == sent(tmp_path / "tb", tmp_path / "second")
 
 
@@ -58,7 +58,7 @@ def test_choice_of_points_is_kept_for_later_calls(tmp_path: Path) -> None:
 def test_wrong_usage_says_what_to_do(words: list[str], fact: bytes, tmp_path: Path) -> None:
     """Nothing is sent, and the exit status is 2."""
     (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
-    done = toyspec("mirror", *words, cwd=tmp_path)
+    done = toyspec_within("mirror", *words, cwd=tmp_path)
     assert (2, True) == (done.returncode, fact in done.stderr)
 
 

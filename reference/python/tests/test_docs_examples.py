@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 import toyspec
+from command_line import toyspec_within
 from loopback_store import forget, s3, served
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,6 +38,9 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>python|console)\b[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 MARK = re.compile(r"<!-- (exact|not run) -->\s*\Z")
+
+PLAIN = re.compile(r"toyspec (?!.* -- )[^\\\n|&;<>()$`*?\[\]#~{}!]+")
+"""A command that needs no shell, and starts no other program."""
 
 SECONDS = 60
 """How long one command may take."""
@@ -79,6 +84,10 @@ def commands(text: str) -> list[Command]:
 
 def run(command: str) -> tuple[int, str]:
     """Return the exit status of *command* and all that it printed, as a terminal of 100 columns would show it."""
+    if PLAIN.fullmatch(command):
+        _, *words = shlex.split(command)
+        within = toyspec_within(*words, env={"COLUMNS": "100", "NO_COLOR": "1"}, stderr="stdout")
+        return within.returncode, within.stdout.decode()
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     environment = os.environ | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
     done = subprocess.run(

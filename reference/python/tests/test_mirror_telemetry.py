@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toyspec
-from command_line import toyspec as command
+from command_line import toyspec_within as command
 from mirror_services import FAST, write_steps
 from toyspec.mirrors import prometheus_service
 from toyspec.mirrors.destination import MirroredRun, ServiceRefusedError, mirrored

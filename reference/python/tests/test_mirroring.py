@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import toyspec
 from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
+from property_examples import examples
 from toyspec.mirrors import mirroring
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.settings import Mirror, Selecting
@@ -74,7 +75,7 @@ def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -
     assert ([2, 3, 4], ["errored"]) == (lines(service), service.endings)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.sampled_from(get_args(Behaviour)), max_size=6),
     st.sampled_from(get_args(Knowledge)),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cases import Case
 from conformance.loading import load
 from conformance.session_cases import load as load_sessions
 
@@ -23,15 +24,21 @@ DIRECTORIES = frozenset({"bundle/walk", "bundle/walk-regular", "reading/no-write
 
 
 @pytest.fixture(scope="module")
-def accepted() -> frozenset[str]:
-    """Return the statements and rules that some case accepts."""
-    return frozenset(name for case in load() for name in case.accepts)
+def cases() -> list[Case]:
+    """Return the cases of the corpus."""
+    return list(load())
 
 
 @pytest.fixture(scope="module")
-def rejected() -> frozenset[str]:
+def accepted(cases: list[Case]) -> frozenset[str]:
+    """Return the statements and rules that some case accepts."""
+    return frozenset(name for case in cases for name in case.accepts)
+
+
+@pytest.fixture(scope="module")
+def rejected(cases: list[Case]) -> frozenset[str]:
     """Return the statements and rules that some case rejects."""
-    return frozenset(name for case in load() for name in case.rejects)
+    return frozenset(name for case in cases for name in case.rejects)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import toyspec as command
+from command_line import toyspec
+from command_line import toyspec_within as command
 from loopback_store import BUCKET, Handler, Store, forget, s3, served, status, stream
+from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.places import opening
 from toyspec.places.place import ChangedError, Entry
@@ -25,7 +27,7 @@ pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 400)), min_size=1, max_size=8), st.booleans())
 def test_two_at_once_never_undo_each_other(
     tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[int, int]], is_long: bool
@@ -217,7 +219,6 @@ def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (("{runs}/none", TO), "not a directory; name a directory of runs, or that of one run"),
         (("{runs}/empty", TO), "no run in the directory or below"),
         (("--watch", "--dry-run", "{runs}", TO), "there is nothing to watch; leave out one of the two"),
-        (("{runs}", "s3://user:word@bucket/runs"), "credentials in an address are not used"),
     ],
 )
 def test_wrong_usage(store: Store, run: Path, arguments: tuple[str, ...], expected: str) -> None:
@@ -227,6 +228,13 @@ def test_wrong_usage(store: Store, run: Path, arguments: tuple[str, ...], expect
     done = command("sync", *(each.format(runs=run.parent) for each in arguments))
     assert 2 == done.returncode
     assert expected.encode() in done.stderr
+
+
+def test_credentials_in_an_address_are_refused(run: Path) -> None:
+    """They are not shown either; a process of its own, since one that has met them keeps them from being shown."""
+    put(run, stream(2))
+    done = toyspec("sync", str(run.parent), "s3://user:word@bucket/runs")
+    assert (2, True) == (done.returncode, b"credentials in an address are not used" in done.stderr)
     assert b"word" not in done.stderr
 
 

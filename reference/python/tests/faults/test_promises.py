@@ -22,6 +22,7 @@ from faults.killing import killed
 from faults.mutations import mutated
 from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
+from property_examples import examples
 from strategies import streams
 from toyspec.errors import StreamRefusedError
 from toyspec.escaping import printable, printable_bytes
@@ -31,7 +32,7 @@ from toyspec.system_calls import SystemCalls
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.repairing import repair
 
-EXAMPLES = scaled(40, 250)
+EXAMPLES = scaled(examples(100), 250)
 ANY_BYTES = st.binary(max_size=300) | streams() | st.integers(0, 2**32).map(lambda seed: mutated(random.Random(seed)))
 many = settings(max_examples=EXAMPLES, deadline=None, derandomize=not IS_LONG)
 
