@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -18,9 +18,10 @@ from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
 from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
-from toyspec.format.dialect_mapping import ReadAs
-from toyspec.format.dialects import Keys, dialect_of, dialects
+from toyspec.format.dialect_mapping import ReadAs, time_of
+from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
 from toyspec.view.scanned_runs import ScannedRun
@@ -208,7 +209,6 @@ def test_row_with_another_number_of_cells_is_a_gap() -> None:
 def test_step_key_is_a_choice() -> None:
     """The first key that the records have is guessed; the user may name another."""
     data = b'{"epoch":1,"step":10,"loss":1}\n{"epoch":2,"step":20,"loss":1}\n'
-    from toyspec.reading.log_detection import DialectChoice
 
     assert [10, 20] == [row.step for row in rows_of(data)]
     assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(keys=Keys(step="epoch")))]
@@ -267,16 +267,63 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert len(data) == cutter.committed
 
 
-def test_times() -> None:
-    """Unix times are known by their magnitude, clocks and dates by their form."""
-    from toyspec.format.dialect_mapping import time_of
+def test_dialect_of_the_user_is_chosen_by_its_name() -> None:
+    """Neither another dialect of the user nor one that toyspec ships is taken for it."""
+    table: dict[str, Any] = {"title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {"keys": ["loss"]}}
+    own = [dialect_of({"name": name, "step": [key], **table}) for name, key in [("x", "a"), ("y", "b"), ("csv", "c")]]
+    data = b'{"a":1,"b":2,"c":3,"loss":0.5}\n'
+    steps = {name: rows_of(data, dialect=DialectChoice(name, own=own))[0].step for name in ("y", "x", "csv")}
+    assert {"y": 2, "x": 1, "csv": 3} == steps
 
-    assert (1.7e9, "unix") == time_of(1.7e9, "any") == time_of(1.7e12, "any") == time_of(1.7e15, "unix")
-    assert (12.5, "run") == time_of(12.5, "any")
-    assert time_of(12.5, "unix") is None
-    assert (93784.0, "run") == time_of("1 day, 2:03:04", "run-clock")
-    assert (0.0, "unix") == time_of("1970-01-01T00:00:00Z", "date-time") == time_of("1970-01-01T00:00:00", "any")
-    assert time_of("tomorrow", "any") is None
+
+@pytest.mark.parametrize("status", ['["finished"]', "{}", "null", '"other"', "1"])
+def test_end_that_says_nothing_known_is_not_an_end(status: str) -> None:
+    """What a program writes where others write why it ended may be anything."""
+    lines = b'{"type":"set","key":"loss","value":0.5,"step":1,"timestamp":1780300000}\n'
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ends = [row.end for row in rows_of(lines + b'{"type":"finished","status":%s}\n' % status.encode(), dialect=dialect)]
+    assert [None, None] == ends
+    (*_, end) = rows_of(lines + b'{"type":"finished","status":"failed"}\n', dialect=dialect)
+    assert {"reason": "errored"} == end.end
+
+
+CLOCKS = {"run-seconds", "run-clock", "any"}
+DATES = {"unix", "date-time", "any"}
+TIMES: list[tuple[object, float | None, set[str]]] = [
+    *((text, seconds, CLOCKS) for text, seconds in {
+        "0:01:02": 62.0, "1:02:03.5": 3723.5, "1 day, 2:03:04": 93784.0, "12 days, 0:00:01": 1036801.0,
+        "999999:59:59": 3599999999.0,
+    }.items()),
+    *((text, seconds, DATES) for text, seconds in {
+        "1970-01-01T00:01:00Z": 60.0, "1970-01-01 00:01:00": 60.0, "1970-01-01T01:01:00+01:00": 60.0,
+        "1970-01-02": 86400.0,
+    }.items()),
+    *((text, None, set[str]()) for text in (
+        "tomorrow", "02:03", "0:60:00", "0:00:60", "5", "12.5", "0" * 32 + ":00:00:00",
+    )),
+]  # fmt: skip
+UNIX = {
+    1e8: 1e8, 1.7e9: 1.7e9, 9.9e10: 9.9e10, 1e11: 1e8, 1.7e12: 1.7e9, 1e14: 1e8, 1.7e15: 1.7e9, 1e17: 1e8,
+    1.7e18: 1.7e9, 1e20: None, 99999999.0: None, 12.5: None, -5.0: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", get_args(TimeUnit))
+def test_times_are_those_of_their_unit(unit: TimeUnit) -> None:
+    """Unix times are known by their magnitude, clocks and dates by their form; a number is of the declared unit."""
+    for text, seconds, units in TIMES:
+        origin = "run" if units is CLOCKS else "unix"
+        assert (None if seconds is None or unit not in units else (seconds, origin)) == time_of(text, unit), text
+    for value, unix in UNIX.items():
+        expected: dict[str, tuple[float, str] | None] = {
+            "unix": None if unix is None else (unix, "unix"),
+            "unix-seconds": (value, "unix"),
+            "unix-milliseconds": (value / 1000, "unix"),
+            "run-seconds": (value, "run"),
+        }
+        expected["any"] = (value, "run") if value < 1e8 else expected["unix"]
+        assert expected.get(unit) == time_of(value, unit), value
+    assert [None] * 4 == [time_of(value, unit) for value in (1e300, -1e300, True, None)]
 
 
 def test_wrong_dialect_is_refused() -> None:
