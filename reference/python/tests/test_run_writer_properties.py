@@ -91,6 +91,56 @@ def test_method_writes_the_records_of_the_corpus(tmp_path: Path, kind: str) -> N
     assert expected == [{name: value for name, value in each.items() if name != "t"} for each in written]
 
 
+# Where no other value is allowed.
+ALLOWED: dict[str, Any] = {
+    "phase": "train",
+    "started_at": "2026-05-31T09:30:07Z",
+    "ended_at": "2026-05-31T09:30:08Z",
+    "resumed_at": "2026-05-31T09:30:09Z",
+    "reason": "aborted",
+    "packages": {"numpy": "2.0"},
+    "weight_type": "f32",
+    "sha256": "0123456789abcdef" * 4,
+}
+
+
+def made(name: str, declared: Any, number: int) -> Any:
+    """Return a value of the type *declared* for the member *name*, another one for each *number*."""
+    if name in ALLOWED:
+        return ALLOWED[name]
+    if isinstance(declared, str):
+        return {"integer": number, "number": number + 0.5, "string": f"{name} {number}", "boolean": True}.get(
+            declared, {name: number}
+        )
+    sort, inner = declared
+    if sort == "object":
+        return {key: made(key, each, number + at) for at, (key, each) in enumerate(inner.items())}
+    return {"own": made(name, inner, number)} if sort == "map" else [made(name, inner, number)]
+
+
+def every_member(kind: str) -> dict[str, Any]:
+    """Return what the method of *kind* takes, with a value for each: that of the corpus, if it has one."""
+    known = {name: value for record in CORPUS.get(kind, ()) for name, value in record.items()}
+    offered = inspect.signature(getattr(RunWriter, kind)).parameters
+    return {
+        name: known[name] if name in known else made(name, declared, 3 + at)
+        for at, (name, declared) in enumerate(FIELDS["toy/v1"][kind].items())
+        if name in offered or name in known.keys() - {"kind", "t"}
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS["toy/v1"].keys() - {"region_exit"}))
+def test_method_writes_all_members_at_once(tmp_path: Path, kind: str) -> None:
+    """No member is lost beside the others, and none is written as another one."""
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), on_error="raise")
+    if kind != "run_start":
+        run.run_start(host="", started_at="", compare_to="base")
+    members = every_member(kind)
+    getattr(run, kind)(**members)
+    written = msgspec.json.decode(content(run.events_path).splitlines()[-1])
+    assert {"kind": kind, **members} == {name: written[name] for name in written if name not in FILLED_IN - {"kind"}}
+
+
 VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.text(max_size=3)
 CALLS = st.lists(
     st.one_of(
