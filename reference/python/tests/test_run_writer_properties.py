@@ -22,6 +22,7 @@ from toyspec.reading.reader import read
 from toyspec.resources import resource_path
 from toyspec.testing import ManualClock
 from toyspec.writing.event_arguments import TapStatistics, TensorStatistics
+from toyspec.writing.run_progress import RunProgress
 from toyspec.writing.run_writer import RunWriter
 
 
@@ -145,6 +146,14 @@ VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.t
 CALLS = st.lists(
     st.one_of(
         st.tuples(st.just("step"), st.none() | VALUES, st.dictionaries(st.sampled_from(["loss", "tokens"]), VALUES)),
+        st.tuples(
+            st.sampled_from(["step", "log"]),
+            st.none(),
+            st.dictionaries(st.just("phase"), st.sampled_from(["train", "eval", "serve"])),
+        ),
+        st.tuples(
+            st.just("scalars"), st.just({"a": 1}), st.dictionaries(st.just("step"), st.none() | st.integers(0, 9))
+        ),
         st.tuples(st.just("note"), VALUES, st.just({})),
         st.tuples(st.just("eval"), st.text(max_size=3), st.dictionaries(st.sampled_from(["loss", "step"]), VALUES)),
         st.tuples(st.just("region_exit"), st.sampled_from(["a", "b"]), st.just({})),
@@ -163,7 +172,10 @@ CALLS = st.lists(
 def test_no_sequence_of_calls_makes_an_invalid_stream(
     tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
 ) -> None:
-    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted."""
+    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted.
+
+    Whoever resumes it learns from it what its writer knows.
+    """
     clock = ManualClock()
     run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", clock=clock, on_error="raise"))
     accepted = 1
@@ -180,6 +192,10 @@ def test_no_sequence_of_calls_makes_an_invalid_stream(
     report = check_bytes(data)
     assert [] == [finding for finding in report.findings if finding.severity == "error"]
     assert (accepted, accepted) == (report.records, data.count(b"\n"))
+    learned = RunProgress()
+    for record in read(run.events_path, profile="toy/v1"):
+        learned.take(record.kind, dict(record.value))
+    assert vars(learned) == vars(run._stream._progress)
 
 
 NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)
