@@ -75,6 +75,29 @@ def test_the_library_knows_the_process(name: str, module: Any, alone: pytest.Mon
     assert 3 == process_index()
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "expected"),
+    [
+        ("jax", jax(index=3, count=8), (3, 8, "jax")),
+        ("torch.distributed", distributed(3), (3, 16, "torch.distributed")),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3), (3, 4, "torch_xla")),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3, world_size=lambda: 9), (3, 9, "torch_xla")),
+        ("torch_xla.core.xla_model", SimpleNamespace(get_ordinal=lambda: 3), (3, 4, "torch_xla")),
+        (
+            "torch_xla.core.xla_model",
+            SimpleNamespace(get_ordinal=lambda: 3, xrt_world_size=lambda: 9),
+            (3, 9, "torch_xla"),
+        ),
+    ],
+)
+def test_the_library_knows_how_many_there_are(
+    name: str, module: Any, expected: tuple[int, int, str], alone: pytest.MonkeyPatch
+) -> None:
+    """An old torch_xla that does not say it has at least those up to this one."""
+    alone.setitem(sys.modules, name, module)
+    assert expected == this_process()
+
+
 def test_a_library_that_runs_alone_does_not_hide_another(alone: pytest.MonkeyPatch) -> None:
     """JAX in one process says nothing about processes that PyTorch has started."""
     alone.setitem(sys.modules, "jax", jax(index=0, count=1))

@@ -16,6 +16,7 @@ import toyspec
 from toyspec.format.run_files import media_file
 from toyspec.integrations import wandb
 from toyspec.integrations.summary_writer import SummaryWriter
+from toyspec.system_calls import SYSTEM_CALLS
 from toyspec.writing import media as media_module
 
 if TYPE_CHECKING:
@@ -338,48 +339,212 @@ def test_histograms(tmp_path: Path) -> None:
     assert [{"a": 1}] == [record["left_out"] for record in records if "left_out" in record]
 
 
-WRONG: dict[str, Callable[[], Any]] = {
-    "floats must be from 0": lambda: toyspec.Image(np.full((2, 2), 2.0)),
-    "got nan": lambda: toyspec.Image(np.full((2, 2), np.nan)),
-    "values must be from 0 to 255": lambda: toyspec.Image(np.full((2, 2), 256)),
-    "has shape (2, 2, 7)": lambda: toyspec.Image(np.zeros((2, 2, 7))),
-    "has shape (0, 0)": lambda: toyspec.Image(np.zeros((0, 0))),
-    "array of numbers": lambda: toyspec.Image(object()),
-    "not of type image": lambda: toyspec.Image(b"text"),
-    "No such file": lambda: toyspec.Image("/nowhere/a.png"),
-    "sample_rate": lambda: toyspec.Audio(np.zeros(4)),
-    "floats must be from -1": lambda: toyspec.Audio(np.full(4, 3.0), 8),
-    "fps is 0": lambda: toyspec.Video(np.zeros((2, 2, 2, 3)), fps=0),
-    "none of its 1 values is finite": lambda: toyspec.Histogram([float("nan")]),
-    "bins is 0": lambda: toyspec.Histogram([1.0], 0),
-    "3 edges have 2 bins": lambda: toyspec.Histogram(edges=[0, 1, 2], counts=[1]),
-    "a row has 1 cells": lambda: toyspec.Table([[1]], ["a", "b"]),
-    "a cell is a text or a number, and not of type File": lambda: toyspec.Table([[1, toyspec.File(b"x")]], ["a", "b"]),
-    "a cell is a text or a number, and not of type object": lambda: toyspec.Table([{"a": [object()]}]),
-    "has shape (2, 2, 2)": lambda: toyspec.Audio(np.zeros((2, 2, 2)), 8),
-    "values must be from -32768 to 32767, got 40000 to 40000; scale": lambda: toyspec.Audio(np.full(4, 40000), 8),
-    "this has shape (2, 2)": lambda: toyspec.Video(np.zeros((2, 2))),
-    "it is application/octet-stream, and not of type video": lambda: toyspec.Video(b"text"),
-    "it is image/gif, and not of type audio": lambda: toyspec.Audio(b"GIF89a"),
-    "has at most": lambda: toyspec.Image(np.broadcast_to(np.uint8(0), (1 << 15, 1 << 15))),
-    "give values, or edges and counts": toyspec.Histogram,
-    "a path or bytes": lambda: toyspec.File(5),
+_SHAPES = "a picture is an array (height, width) or (height, width, 1, 3 or 4), or channels first; this has shape"
+_SOUND = "a sound is one number a frame, or one for each channel: (frames,) or (frames, channels); this has shape"
+_RATE = "an array of samples needs its sample_rate in frames a second: Audio(samples, 16000)"
+_BOTH = "give values, or edges and counts"
+_FLOATS = "its floats must be from 0.0 to 1.0, got"
+WRONG: list[tuple[str, Callable[[], Any]]] = [
+    (f"{_FLOATS} 2 to 2; scale them", lambda: toyspec.Image(np.full((2, 2), 2.0))),
+    (f"{_FLOATS} -0.5 to 1; scale them", lambda: toyspec.Image(np.array([[-0.5, 1.0]]))),
+    (f"{_FLOATS} nan to nan; scale them", lambda: toyspec.Image(np.full((2, 2), np.nan))),
+    ("its values must be from 0 to 255, got 256 to 256; scale them", lambda: toyspec.Image(np.full((2, 2), 256))),
+    ("its values must be from 0 to 255, got -1 to 0; scale them", lambda: toyspec.Image(np.array([[-1, 0]]))),
+    (f"{_SHAPES} (2, 2, 7)", lambda: toyspec.Image(np.zeros((2, 2, 7)))),
+    (f"{_SHAPES} (0, 0)", lambda: toyspec.Image(np.zeros((0, 0)))),
+    (f"{_SHAPES} (3,)", lambda: toyspec.Image(np.zeros(3))),
+    (f"{_SHAPES} (1, 1, 1, 1)", lambda: toyspec.Image(np.zeros((1, 1, 1, 1)))),
+    ("it must be an array of numbers, got object", lambda: toyspec.Image(object())),
+    ("it must be an array of numbers, got complex128", lambda: toyspec.Image(np.ones((2, 2), complex))),
+    (
+        "it is application/octet-stream, and not of type image; log it with toyspec.File",
+        lambda: toyspec.Image(b"text"),
+    ),
+    (
+        "it cannot be read: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/a.png'",
+        lambda: toyspec.Image("/nowhere/a.png"),
+    ),
+    (_RATE, lambda: toyspec.Audio(np.zeros(4))),
+    (_RATE, lambda: toyspec.Audio(np.zeros(4), 0)),
+    (_RATE, lambda: toyspec.Audio(np.zeros(4), -8)),
+    ("its floats must be from -1.0 to 1.0, got 3 to 3; scale them", lambda: toyspec.Audio(np.full(4, 3.0), 8)),
+    (f"{_SOUND} (2, 2, 2)", lambda: toyspec.Audio(np.zeros((2, 2, 2)), 8)),
+    (f"{_SOUND} (0,)", lambda: toyspec.Audio(np.zeros(0), 8)),
+    (
+        "its values must be from -32768 to 32767, got 40000 to 40000; scale them",
+        lambda: toyspec.Audio(np.full(4, 40000), 8),
+    ),
+    ("its values must be from -32768 to 32767, got -32769 to 0; scale them", lambda: toyspec.Audio([-32769, 0], 8)),
+    ("it is image/gif, and not of type audio; log it with toyspec.File", lambda: toyspec.Audio(b"GIF89a")),
+    ("fps is 0; it must be above 0", lambda: toyspec.Video(np.zeros((2, 2, 2, 3)), fps=0)),
+    ("fps is -1; it must be above 0", lambda: toyspec.Video(np.zeros((2, 2, 2, 3)), fps=-1)),
+    (
+        "a film is (frames, height, width, channels); this has shape (2, 2)",
+        lambda: toyspec.Video(np.zeros((2, 2))),
+    ),
+    (
+        "a film is (frames, height, width, channels); this has shape (0, 2, 2, 3)",
+        lambda: toyspec.Video(np.zeros((0, 2, 2, 3))),
+    ),
+    (
+        "it is application/octet-stream, and not of type video; log it with toyspec.File",
+        lambda: toyspec.Video(b"text"),
+    ),
+    (
+        "a picture has at most 268,435,456 values, this has 1,073,741,824; make it smaller",
+        lambda: toyspec.Image(np.broadcast_to(np.uint8(0), (1 << 15, 1 << 15))),
+    ),
+    ("none of its 1 values is finite", lambda: toyspec.Histogram([float("nan")])),
+    ("bins is 0; it must be from 1 to 512", lambda: toyspec.Histogram([1.0], 0)),
+    ("bins is 513; it must be from 1 to 512", lambda: toyspec.Histogram([1.0], 513)),
+    ("3 edges have 2 bins between them, got 1", lambda: toyspec.Histogram(edges=[0, 1, 2], counts=[1])),
+    (_BOTH, toyspec.Histogram),
+    (_BOTH, lambda: toyspec.Histogram(edges=[0, 1, 2])),
+    (_BOTH, lambda: toyspec.Histogram(counts=[1, 2])),
+    ("a row has 1 cells and the table 2 columns", lambda: toyspec.Table([[1, 2], [1]], ["a", "b"])),
+    ("a file is a path or bytes, and not of type int", lambda: toyspec.File(5)),
+]
+
+
+@pytest.mark.parametrize(("fact", "make"), WRONG, ids=range(len(WRONG)))
+def test_what_is_not_a_picture_takes_nothing_along(
+    tmp_path: Path, fact: str, make: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is raised into the training; the other values are written, and the log counts what it lacks and why."""
+    records = logged(tmp_path, {"bad": make(), "acc": 1.0})
+    assert [{"acc": 1.0}] == [record["values"] for record in records if record["kind"] == "scalars"]
+    (note,) = [record for record in records if record["kind"] == "note"]
+    assert ({"bad": 1}, f"left out: bad ({fact})") == (note["left_out"], note["text"])
+    assert f"bad is left out: {fact} (reported once)" in capsys.readouterr().err
+    with toyspec.start_run(tmp_path, run_id="strict", on_error="raise") as run, pytest.raises(ValueError, match="bad"):
+        run.log({"bad": make()})
+
+
+def _frames(*shape: int) -> Any:
+    """Return integers of 16 bits, each another one."""
+    return np.arange(np.prod(shape)).reshape(shape)
+
+
+def _wave(channels: int, rate: int, samples: list[int]) -> bytes:
+    """Return a sound as a file, its *samples* channel by channel in each frame."""
+    data = b"".join(each.to_bytes(2, "little", signed=True) for each in samples)
+    facts = (16, 1, channels, rate, rate * channels * 2, channels * 2, 16)
+    sizes = (4, 2, 2, 4, 4, 2, 2)
+    form = b"".join(fact.to_bytes(size, "little") for fact, size in zip(facts, sizes, strict=True))
+    body = b"WAVEfmt " + form + b"data" + len(data).to_bytes(4, "little") + data
+    return b"RIFF" + len(body).to_bytes(4, "little") + body
+
+
+# A value, the members of its record, and the file; without one, None.
+WHOLE: dict[str, tuple[Callable[[], Any], dict[str, Any], bytes | None]] = {
+    "sound of floats": (
+        lambda: toyspec.Audio([0.0, 1.0, -1.0, 0.5], 8, caption="hm"),
+        {"media_type": "audio/wav", "seconds": 0.5, "caption": "hm"},
+        _wave(1, 8, [0, 32767, -32767, 16384]),
+    ),
+    "sound at the bounds": (
+        lambda: toyspec.Audio(np.array([-32768, 32767]), 1),
+        {"media_type": "audio/wav", "seconds": 2.0},
+        _wave(1, 1, [-32768, 32767]),
+    ),
+    "sound with eight channels first": (
+        lambda: toyspec.Audio(_frames(8, 9), 9),
+        {"media_type": "audio/wav", "seconds": 1.0},
+        _wave(8, 9, [channel * 9 + at for at in range(9) for channel in range(8)]),
+    ),
+    "sound with eight channels last": (
+        lambda: toyspec.Audio(_frames(8, 8), 4),
+        {"media_type": "audio/wav", "seconds": 2.0},
+        _wave(8, 4, list(range(64))),
+    ),
+    "sound with nine channels": (
+        lambda: toyspec.Audio(_frames(9, 10), 3),
+        {"media_type": "audio/wav", "seconds": 3.0},
+        _wave(10, 3, list(range(90))),
+    ),
+    "rows": (
+        lambda: toyspec.Table([[1, "a,b"], [None, 'c"']], ["n", "t"]),
+        {"media_type": "text/csv"},
+        b'n,t\n1,"a,b"\n,"c"""\n',
+    ),
+    "rows without names": (lambda: toyspec.Table([[1, 2], [3]]), {"media_type": "text/csv"}, b"1,2\n3\n"),
+    "mappings": (
+        lambda: toyspec.Table([{"a": 1}, {"b": "\ud800", "a": 2}]),
+        {"media_type": "text/csv"},
+        b"a,b\n1,\n2,\\ud800\n",
+    ),
+    "some names of mappings": (
+        lambda: toyspec.Table([{"a": 1, "b": 2}], ["b"]),
+        {"media_type": "text/csv"},
+        b"b\n2\n",
+    ),
+    "a table of nothing": (lambda: toyspec.Table(columns=["a"]), {"media_type": "text/csv"}, b"a\n"),
+    "a file": (lambda: toyspec.File(b"x", "a/b"), {"media_type": "a/b"}, b"x"),
+    "a buffer": (lambda: toyspec.File(bytearray(b"x")), {"media_type": "application/octet-stream"}, b"x"),
+    "a picture as a file": (lambda: toyspec.Image(b"GIF89a"), {"media_type": "image/gif"}, b"GIF89a"),
+    "a film as a picture": (lambda: toyspec.Video(b"GIF89a"), {"media_type": "image/gif"}, b"GIF89a"),
+    "a histogram": (
+        lambda: toyspec.Histogram([0, 1, 1, 4, np.inf], 2),
+        {"edges": [0.0, 2.0, 4.0], "counts": [3.0, 1.0]},
+        None,
+    ),
+    "a known histogram": (
+        lambda: toyspec.Histogram(edges=[0, 1], counts=[np.float32(2)]),
+        {"edges": [0.0, 1.0], "counts": [2.0]},
+        None,
+    ),
 }
 
 
-@pytest.mark.parametrize("fact", WRONG)
-def test_what_is_not_a_picture_takes_nothing_along(
-    tmp_path: Path, fact: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing is raised into the training; the other values are written, and the log counts what it lacks and why."""
-    records = logged(tmp_path, {"bad": WRONG[fact](), "acc": 1.0})
-    assert [{"acc": 1.0}] == [record["values"] for record in records if record["kind"] == "scalars"]
-    (note,) = [record for record in records if record["kind"] == "note"]
-    assert {"bad": 1} == note["left_out"]
-    assert fact in note["text"]
-    assert fact in capsys.readouterr().err
-    with toyspec.start_run(tmp_path, run_id="strict", on_error="raise") as run, pytest.raises(ValueError, match="bad"):
-        run.log({"bad": WRONG[fact]()})
+@pytest.mark.parametrize("name", WHOLE)
+def test_media_are_these_members_and_bytes(tmp_path: Path, name: str) -> None:
+    """The record has these members, beside digest and size, and the file these bytes."""
+    make, members, data = WHOLE[name]
+    placed = make().placed(str(tmp_path), SYSTEM_CALLS)
+    files = [path.read_bytes() for path in tmp_path.glob("media/*")]
+    facts = {} if data is None else {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+    assert (members | facts, [] if data is None else [data]) == (placed, files)
+
+
+@pytest.mark.parametrize(
+    ("picture", "mode", "pixels"),
+    [
+        (np.array([[0, 255], [1, 128]], np.uint8), "L", [[0, 255], [1, 128]]),
+        (np.array([[0.0, 1.0, 0.5]]), "L", [[0, 255, 128]]),
+        (np.array([[True, False]]), "L", [[255, 0]]),
+        (np.arange(12).reshape(4, 1, 3), "RGB", np.arange(12).reshape(4, 1, 3).tolist()),
+        (np.arange(3).reshape(1, 1, 3), "RGB", [[[0, 1, 2]]]),
+        (np.arange(10).reshape(1, 2, 5), "L", np.arange(10).reshape(2, 5).tolist()),
+        (Pictures.new("CMYK", (1, 1)), "RGB", [[[255, 255, 255]]]),
+        (Pictures.new("LA", (1, 1), (7, 9)), "LA", [[[7, 9]]]),
+    ],
+    ids=range(8),
+)
+def test_pixels_stay_what_they_are(tmp_path: Path, picture: Any, mode: str, pixels: Any) -> None:
+    """Each layout is the picture that its shape says, to the last digit."""
+    placed = toyspec.Image(picture).placed(str(tmp_path), SYSTEM_CALLS)
+    (path,) = tmp_path.glob("media/*.png")
+    found = Pictures.open(io.BytesIO(path.read_bytes()))
+    assert (mode, pixels) == (found.mode, np.asarray(found).tolist())
+    assert ("image/png", *found.size) == tuple(placed[key] for key in ("media_type", "width", "height"))
+
+
+@pytest.mark.parametrize(("fps", "milliseconds"), [(4, 250), (30, 30), (5000, 1)])
+def test_film_has_its_frames_and_its_speed(tmp_path: Path, fps: float, milliseconds: int) -> None:
+    """It plays for ever, each frame as long as is asked, in the steps that the format has."""
+    frames = np.stack([np.full((3, 5, 1), 60 * at, np.uint8) for at in range(4)])
+    placed = toyspec.Video(frames, fps=fps, caption="c").placed(str(tmp_path), SYSTEM_CALLS)
+    (path,) = tmp_path.glob("media/*.gif")
+    film = Pictures.open(io.BytesIO(path.read_bytes()))
+    assert (4, (5, 3), 0) == (film.n_frames, film.size, film.info["loop"])
+    assert milliseconds // 10 * 10 == film.info.get("duration", 0)
+    shown = []
+    for at in range(4):
+        film.seek(at)
+        shown.append(int(np.asarray(film.convert("L"))[0, 0]))
+    assert [0, 60, 120, 180] == shown
+    expected = {"media_type": "image/gif", "width": 5, "height": 3, "seconds": 4 / fps, "caption": "c"}
+    assert expected == {key: placed[key] for key in expected}
 
 
 def test_full_disk_costs_the_picture_alone(tmp_path: Path) -> None:

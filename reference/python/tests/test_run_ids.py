@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.writing.run_ids import check_run_id, claim_directory, format_run_id
+from toyspec.writing.run_ids import check_run_id, claim_directory, format_run_id, run_id_from
 
 WALL = 1780219805.0
 """2026-05-31T09:30:05Z."""
@@ -117,3 +117,24 @@ def test_no_directory_is_claimed_twice(tmp_path: Path) -> None:
         thread.join()
     assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, claimed))
     assert 80 == len(set(claimed))
+
+
+@pytest.mark.parametrize(
+    ("name", "run_id"),
+    [
+        ("a", "a"),
+        ("A.b_c-d", "A.b_c-d"),
+        ("my first run!", "my-first-run"),
+        ("_a.", "a"),
+        ("con", "run-con"),
+        ("é", "run"),
+        ("", "run"),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "x" * 100),
+        ("é" * 9 + "x" * 300, "x" * 99),
+        ("x" * 99 + "-y", "x" * 99),
+    ],
+)
+def test_any_name_becomes_an_id(name: str, run_id: str) -> None:
+    """What is not allowed is a hyphen, and what is too long is cut."""
+    assert run_id == run_id_from(name)

@@ -22,6 +22,7 @@ from toyspec.reading.reader import read
 from toyspec.resources import resource_path
 from toyspec.testing import ManualClock
 from toyspec.writing.event_arguments import TapStatistics, TensorStatistics
+from toyspec.writing.run_progress import RunProgress
 from toyspec.writing.run_writer import RunWriter
 
 
@@ -91,10 +92,68 @@ def test_method_writes_the_records_of_the_corpus(tmp_path: Path, kind: str) -> N
     assert expected == [{name: value for name, value in each.items() if name != "t"} for each in written]
 
 
+# Where no other value is allowed.
+ALLOWED: dict[str, Any] = {
+    "phase": "train",
+    "started_at": "2026-05-31T09:30:07Z",
+    "ended_at": "2026-05-31T09:30:08Z",
+    "resumed_at": "2026-05-31T09:30:09Z",
+    "reason": "aborted",
+    "packages": {"numpy": "2.0"},
+    "weight_type": "f32",
+    "sha256": "0123456789abcdef" * 4,
+}
+
+
+def made(name: str, declared: Any, number: int) -> Any:
+    """Return a value of the type *declared* for the member *name*, another one for each *number*."""
+    if name in ALLOWED:
+        return ALLOWED[name]
+    if isinstance(declared, str):
+        return {"integer": number, "number": number + 0.5, "string": f"{name} {number}", "boolean": True}.get(
+            declared, {name: number}
+        )
+    sort, inner = declared
+    if sort == "object":
+        return {key: made(key, each, number + at) for at, (key, each) in enumerate(inner.items())}
+    return {"own": made(name, inner, number)} if sort == "map" else [made(name, inner, number)]
+
+
+def every_member(kind: str) -> dict[str, Any]:
+    """Return what the method of *kind* takes, with a value for each: that of the corpus, if it has one."""
+    known = {name: value for record in CORPUS.get(kind, ()) for name, value in record.items()}
+    offered = inspect.signature(getattr(RunWriter, kind)).parameters
+    return {
+        name: known[name] if name in known else made(name, declared, 3 + at)
+        for at, (name, declared) in enumerate(FIELDS["toy/v1"][kind].items())
+        if name in offered or name in known.keys() - {"kind", "t"}
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS["toy/v1"].keys() - {"region_exit"}))
+def test_method_writes_all_members_at_once(tmp_path: Path, kind: str) -> None:
+    """No member is lost beside the others, and none is written as another one."""
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), on_error="raise")
+    if kind != "run_start":
+        run.run_start(host="", started_at="", compare_to="base")
+    members = every_member(kind)
+    getattr(run, kind)(**members)
+    written = msgspec.json.decode(content(run.events_path).splitlines()[-1])
+    assert {"kind": kind, **members} == {name: written[name] for name in written if name not in FILLED_IN - {"kind"}}
+
+
 VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.text(max_size=3)
 CALLS = st.lists(
     st.one_of(
         st.tuples(st.just("step"), st.none() | VALUES, st.dictionaries(st.sampled_from(["loss", "tokens"]), VALUES)),
+        st.tuples(
+            st.sampled_from(["step", "log"]),
+            st.none(),
+            st.dictionaries(st.just("phase"), st.sampled_from(["train", "eval", "serve"])),
+        ),
+        st.tuples(
+            st.just("scalars"), st.just({"a": 1}), st.dictionaries(st.just("step"), st.none() | st.integers(0, 9))
+        ),
         st.tuples(st.just("note"), VALUES, st.just({})),
         st.tuples(st.just("eval"), st.text(max_size=3), st.dictionaries(st.sampled_from(["loss", "step"]), VALUES)),
         st.tuples(st.just("region_exit"), st.sampled_from(["a", "b"]), st.just({})),
@@ -113,7 +172,10 @@ CALLS = st.lists(
 def test_no_sequence_of_calls_makes_an_invalid_stream(
     tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
 ) -> None:
-    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted."""
+    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted.
+
+    Whoever resumes it learns from it what its writer knows.
+    """
     clock = ManualClock()
     run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", clock=clock, on_error="raise"))
     accepted = 1
@@ -130,6 +192,10 @@ def test_no_sequence_of_calls_makes_an_invalid_stream(
     report = check_bytes(data)
     assert [] == [finding for finding in report.findings if finding.severity == "error"]
     assert (accepted, accepted) == (report.records, data.count(b"\n"))
+    learned = RunProgress()
+    for record in read(run.events_path, profile="toy/v1"):
+        learned.take(record.kind, dict(record.value))
+    assert vars(learned) == vars(run._stream._progress)
 
 
 NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)

@@ -252,9 +252,11 @@ class _Room:
         self._base_size = size(base)
         self._room = room
         self._size = size
+        self._has_values = self._is_in_values = False
 
     def add(self, key: str, value: Any) -> None:
         """Take the member *key*, or of a mapping what can be written of it."""
+        self._is_in_values = key == "values"
         kept = self._part(value, partial(_member, dict, key), "" if key == "values" else key, _DEPTH)
         if kept is not UNSET:
             self.kept[key] = kept
@@ -262,8 +264,11 @@ class _Room:
     def _part(self, value: Any, placed: Callable[[Any], dict[str, Any]], name: str, depth: int) -> Any:
         try:
             length = self._size({**self._base, **placed(value)}) - self._base_size
+            # A value is measured without the others, and has a comma beside them.
+            length += self._is_in_values and self._has_values
             if length <= self._room:
                 self._room -= length
+                self._has_values = self._has_values or self._is_in_values
                 return value
             fact = f"the record would have more than {MAX_LINE_BYTES} bytes; write it to a file"
         except (InvalidEventError, RecordRefusedError) as error:

@@ -395,8 +395,9 @@ class RunWriter(EventMethods):
         if stopped is not None:
             reason, error = stopped["reason"], stopped["error"] if error is None else error
         self._finish_evidence()
+        was_open = self._stream.is_open
         self._stream.end(with_last)
-        if not self._stream.is_open:
+        if was_open and not self._stream.is_open:
             self._ended_as = reason
         self._leave_companions()
 

@@ -1,0 +1,366 @@
+"""What a run does with calls that are not as they should be, where nothing may stop the training: whole streams."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toyspec
+from toyspec.format.canonical import encode
+from toyspec.testing import ManualClock
+from toyspec.writing import logged_values, open_runs
+from toyspec.writing.logged_values import LeftOut, writable
+from toyspec.writing.run_writer import RunWriter
+
+
+def begun(folder: Path, **options: Any) -> RunWriter:
+    """Return a run that has started."""
+    options = {"run_id": "r", "clock": ManualClock(), "resuming": "by-itself", "exist": "resume", **options}
+    run = RunWriter(folder / "r", **options)
+    if run.lacks_start:
+        run.run_start(host="", started_at="")
+    return run
+
+
+def stream(folder: Path, name: str = "events.jsonl") -> list[dict[str, Any]]:
+    """Return the records after the first, without their times."""
+    lines = (folder / "r" / name).read_bytes().splitlines()[1:]
+    hidden = ("t", "ended_at", "resumed_at")
+    return [{key: value for key, value in json.loads(line).items() if key not in hidden} for line in lines]
+
+
+GOES_BACK = (
+    "is not after the last one: it is written as plain values; to repeat steps, call run_resume(from_step) first"
+)
+NAMED = "the values are named after it, as odd/loss"
+NO_NAMES = 'values must be a mapping, got list [1, 2]; pass names with their values, for example {"loss": 2.5}'
+PHASES = "it must be one of train, eval, decode, serve, got"
+Call = Callable[[Any], None]
+STEPS: dict[str, tuple[list[Call], list[dict[str, Any]], list[str]]] = {
+    "a step that goes back": (
+        [
+            lambda run: run.step(5, loss=1.0),
+            lambda run: run.step(3, loss=2.0, tokens=4, acc=0.5),
+            lambda run: run.step(5),
+        ],
+        [
+            {"kind": "step", "step": 5, "loss": 1.0},
+            {"kind": "scalars", "step": 3, "values": {"acc": 0.5, "loss": 2.0, "tokens": 4.0}},
+            {"kind": "scalars", "step": 5, "values": {}},
+        ],
+        [f"step 3 {GOES_BACK} (reported once)"],
+    ),
+    "a step that goes back, not finite": (
+        [lambda run: run.step(5), lambda run: run.step(3, loss=float("nan"), phase="train")],
+        [
+            {"kind": "step", "step": 5},
+            {
+                "kind": "scalars", "step": 3, "phase": "train",
+                "values": {"loss": None}, "nonfinite": {"loss": "nan"},
+            },
+        ],
+        [
+            f"step 3 {GOES_BACK} (reported once)",
+            "scalars.values.loss is nan, written as null, which readers take as not finite (reported once)",
+        ],
+    ),
+    "steps of two phases": (
+        [
+            lambda run: run.step(5),
+            lambda run: run.step(3, phase="eval"),
+            lambda run: run.step(),
+            lambda run: run.step(phase="eval"),
+        ],
+        [
+            {"kind": "step", "step": 5},
+            {"kind": "step", "phase": "eval", "step": 3},
+            {"kind": "step", "step": 6},
+            {"kind": "step", "phase": "eval", "step": 4},
+        ],
+        [],
+    ),
+    "texts of a phase that is none": (
+        [lambda run: run.scalars({"a": 1}, texts={"b": "x"}, phase="odd", step=1)],
+        [
+            {"kind": "scalars", "step": 1, "values": {"odd/a": 1.0}, "texts": {"odd/b": "x"}},
+            {
+                "kind": "note", "topic": "left-out", "left_out": {"phase": 1},
+                "text": f"left out: phase ({PHASES} odd; {NAMED})",
+            },
+        ],
+        [
+            f"phase of scalars is left out, and all else is written: {PHASES} odd; {NAMED} (reported once)"
+        ],
+    ),
+    "an evaluation of a phase that is none": (
+        [lambda run: run.eval("v", loss=1, phase="odd")],
+        [
+            {"kind": "eval", "phase": "eval", "name": "v", "loss": 1.0},
+            {"kind": "note", "topic": "left-out", "left_out": {"phase": 1}, "text": f"left out: phase ({PHASES} odd)"},
+        ],
+        [f"phase of eval is left out, and all else is written: {PHASES} odd (reported once)"],
+    ),
+    "a mapping in place of a loss": (
+        [lambda run: run.step(1, loss={"ce": 1, "z": 2}), lambda run: run.eval("v", loss={"ce": 1})],
+        [
+            {"kind": "step", "step": 1, "extra": {"loss/ce": 1.0, "loss/z": 2.0}},
+            {"kind": "eval", "phase": "eval", "name": "v"},
+            {
+                "kind": "note", "topic": "left-out", "left_out": {"loss/ce": 1},
+                "text": "left out: loss/ce (/loss must be a number, got dict)",
+            },
+        ],
+        ["loss/ce of eval is left out, and all else is written: /loss must be a number, got dict (reported once)"],
+    ),
+    "values of another phase before any step": (
+        [lambda run: run.log({"a": 1}, phase="eval")],
+        [{"kind": "scalars", "phase": "eval", "values": {"a": 1.0}}],
+        [],
+    ),
+    "values without names": (
+        [lambda run: run.log([1, 2], b=3)],
+        [
+            {
+                "kind": "note", "topic": "left-out", "left_out": {"values": 1},
+                "text": f"left out: values ({NO_NAMES})",
+            },
+            {"kind": "scalars", "step": 1, "values": {"b": 3.0}},
+        ],
+        [
+            f"values is left out: {NO_NAMES} (reported once)"
+        ],
+    ),
+    "a name that is nearly that of a member": (
+        [lambda run: run.step(1, los=1.0), lambda run: run.step(2, los=1.0, own=2)],
+        [
+            {"kind": "step", "step": 1, "extra": {"los": 1.0}},
+            {"kind": "step", "step": 2, "extra": {"los": 1.0, "own": 2.0}},
+        ],
+        ["step has no member 'los', so it is written in extra; did you mean 'loss'?"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_calls_become_these_records(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each value is in a record or counted in a note, and standard error says once what was changed."""
+    calls, expected, said = STEPS[name]
+    run = begun(tmp_path)
+    for call in calls:
+        call(run)
+    assert expected == stream(tmp_path)
+    lines = capsys.readouterr().err.splitlines()
+    assert said == [line.removeprefix(f"toyspec: {run.events_path}: ") for line in lines]
+    run.abandon()
+
+
+def test_settings_that_cannot_be_written_are_no_change(tmp_path: Path) -> None:
+    """A resumption names the settings that differ; what has no text in a log takes part in no comparison."""
+    config: dict[str, Any] = {"lr": 0.5, "bad": object()}
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), resuming="by-itself")
+    run.run_start(host="", started_at="", config=config)
+    run.step(1)
+    run.abandon()
+    with begun(tmp_path) as run:
+        assert not run.prepare_resumption(config)
+        assert run.prepare_resumption({**config, "lr": 1}, world_size=2)
+        run.note("on")
+    resumption, note, _ = stream(tmp_path)[-3:]
+    assert {"kind": "run_resume", "from_step": 1, "config": {"lr": 1}, "world_size": 2} == resumption
+    assert {"kind": "note", "text": "on"} == note
+    strict = begun(tmp_path, on_error="raise")
+    with pytest.raises(ValueError, match="bad"):
+        strict.prepare_resumption(config)
+    strict.abandon()
+
+
+def test_id_of_a_resumed_stream_is_its_own(tmp_path: Path) -> None:
+    """Without an id the writer takes that of the stream; another one is refused with both."""
+    begun(tmp_path).abandon()
+    (tmp_path / "r").rename(tmp_path / "moved")
+    with RunWriter(tmp_path / "moved", exist="resume", resuming="by-itself") as run:
+        assert "r" == run.run_id
+    with pytest.raises(ValueError, match="the stream to resume belongs to run r, not to q; give that run id, or"):
+        RunWriter(tmp_path / "moved", run_id="q", exist="resume")
+
+
+def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
+    """Neither a second end nor leaving a run that was only opened writes a record; a note opens it again."""
+    run = begun(tmp_path)
+    run.run_end("aborted")
+    run.run_end("errored")
+    before = stream(tmp_path)
+    assert [{"kind": "run_end", "reason": "aborted"}] == before
+    begun(tmp_path).run_end()
+    begun(tmp_path).abandon()
+    assert before == stream(tmp_path)
+    run.note("again")
+    run.end_with({})
+    expected = [
+        {"kind": "run_resume", "from_step": 0}, {"kind": "note", "text": "again"},
+        {"kind": "run_end", "reason": "aborted"},
+    ]  # fmt: skip
+    assert before + expected == stream(tmp_path)
+
+
+def test_end_that_fails_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the end of a program no caller could take an error."""
+    run = begun(tmp_path)
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError("no end")
+
+    monkeypatch.setattr(run, "run_end", fail)
+    run.end_with({})
+    other = begun(tmp_path, exist="replace")
+    monkeypatch.setattr(other, "run_end", fail)
+    other.__exit__(KeyError, KeyError(), None)
+    fact = f"toyspec: {run.events_path}: run_end could not be written: no end"
+    assert [fact, fact] == [line for line in capsys.readouterr().err.splitlines() if "run_end" in line]
+
+
+@pytest.mark.parametrize(
+    ("is_kept", "error", "expected"),
+    [
+        (True, None, ("interrupted", "signal SIGTERM")),
+        (False, None, ("completed", None)),
+        (True, ValueError("bad"), ("errored", "ValueError: bad")),
+    ],
+)
+def test_signal_that_was_survived_is_the_end_of_a_kept_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool, error: Exception | None, expected: tuple[str, str]
+) -> None:
+    """A run that start_run began was interrupted, unless an exception ends it."""
+    monkeypatch.setattr(open_runs._program, "signal", signal.SIGTERM)
+    run = begun(tmp_path)
+    monkeypatch.setattr(run, "_is_kept", is_kept)
+    run.__exit__(type(error) if error else None, error, None)
+    end = stream(tmp_path)[-1]
+    assert expected == (end["reason"], end.get("error"))
+    assert (128 + signal.SIGTERM if expected[0] == "interrupted" else end.get("exit_code")) == end.get("exit_code")
+
+
+def test_exit_of_the_program_goes_on_as_before() -> None:
+    """What a run puts in its way only remembers the code."""
+    asked: list[object] = []
+    before = open_runs._program.exit_code
+    try:
+        open_runs._note_exit(asked.append, 3)
+        assert ([3], 3) == (asked, open_runs._program.exit_code)
+    finally:
+        open_runs._program.exit_code = before
+
+
+@pytest.mark.parametrize("most", range(60, 200, 7))
+def test_as_much_of_a_record_as_fits_is_kept(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept has at most the size of a line, and each part that is left out would not fit beside it."""
+    monkeypatch.setattr(logged_values, "MAX_LINE_BYTES", most)
+    record: dict[str, Any] = {
+        "kind": "scalars", "t": 0.0, "step": 1, "values": {f"a{at}": at + 0.5 for at in range(6)},
+        "texts": {"x": "y" * 20, "z": "w"}, "epoch": 1.0,
+    }  # fmt: skip
+    kept, left_out = writable("scalars", record, lambda members: len(encode(dict(members))))
+    assert len(encode(kept)) <= most
+    fact = f"the record would have more than {most} bytes; write it to a file"
+    assert {fact} >= {why for _, why in left_out}
+    for name, _ in left_out:
+        whole = dict(kept)
+        if name in record:
+            whole[name] = record[name]
+        else:
+            key, inner = ("texts", name[6:]) if name.startswith("texts/") else ("values", name)
+            whole[key] = {**kept.get(key, {}), inner: record[key][inner]}
+        assert len(encode(whole)) > most
+    names = {name for name, _ in left_out}
+    whole = {f"texts/{name}": name for name in record["texts"]} | {name: name for name in record["values"]} | record
+    there = {*kept, *kept["values"], *(f"texts/{name}" for name in kept.get("texts", {}))}
+    assert whole.keys() - names - {"texts"} == there - {"texts"}
+
+
+def test_values_that_no_record_can_hold_are_named() -> None:
+    """The reason of the encoder is the reason."""
+    record = {"kind": "note", "t": 0.0, "text": "a", "topic": object(), "by": {"kind": "human", "odd": 10**400}}
+    kept, left_out = writable("note", record, lambda members: len(encode(dict(members))))
+    assert {"kind": "note", "t": 0.0, "text": "a", "by": {"kind": "human"}} == kept
+    assert ["topic", "by/odd"] == [name for name, _ in left_out]
+    assert all(isinstance(each, LeftOut) for each in left_out)
+
+
+def test_health_of_a_reopened_run_is_watched_again(tmp_path: Path) -> None:
+    """Watching begins again with the first record after the end."""
+    run = begun(tmp_path)
+
+    class Health:
+        """What a run calls."""
+
+        should_stop, ending, begun = False, None, 0
+
+        def begin(self) -> None:
+            """Count."""
+            self.begun += 1
+
+        def take(self, *_: object) -> None:
+            """Pass over."""
+
+        def finish(self) -> None:
+            """Pass over."""
+
+    health: Any = Health()
+    run.watch(health)
+    run.run_end()
+    run.note("again")
+    run.run_end()
+    assert 1 == health.begun
+
+
+def test_what_is_outside_gets_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second file of one name is kept beside the first; a silent run looks at no file."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "w.bin").write_text(folder)
+    with begun(tmp_path) as run:
+        for folder in ("one", "two", "two"):
+            run.artifact(f"{folder}/w.bin", copy=True, role="weights", media_type="a/b", step=2)
+    found = [record for record in stream(tmp_path) if record["kind"] == "artifact"]
+    assert ["artifacts/w.bin", "artifacts/w.bin-2", "artifacts/w.bin-3"] == [record["path"] for record in found]
+    assert [("weights", "a/b", 2, 3)] * 3 == [
+        tuple(record[key] for key in ("role", "media_type", "step", "size_bytes")) for record in found
+    ]
+    RunWriter(tmp_path / "silent", silent=True).artifact("one/w.bin", copy=True)
+    assert not (tmp_path / "silent").exists()
+
+
+def test_file_that_cannot_be_copied_is_referred_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says why; the log says where the file is."""
+    outside = tmp_path / "w.bin"
+    outside.write_text("w")
+    with begun(tmp_path) as run:
+        (tmp_path / "r" / "artifacts").write_text("no folder")
+        run.artifact(outside, copy=True, media_type="a/b")
+    fact = f"{run.events_path}: {outside} could not be copied (File exists)"
+    assert f"toyspec: {fact}\n" == capsys.readouterr().err
+    (found,) = [record for record in stream(tmp_path) if record["kind"] == "reference"]
+    assert (outside.as_uri(), 1, None) == (found["uri"], found["size_bytes"], found.get("media_type"))
+
+
+def test_wrong_choices_say_what_may_be_chosen(tmp_path: Path) -> None:
+    """The message has the value and the choices."""
+    with pytest.raises(ValueError) as caught:
+        toyspec.start_run(tmp_path, ranks="some")  # type: ignore[arg-type]
+    assert "ranks is 'some'; pass 'first' for one log, or 'all' for one of each process" == str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        toyspec.start_run(tmp_path, wait_seconds=-1)
+    assert "wait_seconds is -1; it must be a number of seconds ≥ 0" == str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        RunWriter("s3://bucket/r")
+    assert "s3://bucket/r is an address; write the run into a folder, and copy that there" == str(caught.value)
+    assert [] == os.listdir(tmp_path)

@@ -1,0 +1,417 @@
+"""What each place promises to a synchronization, without a server: writes, comparisons, errors, and what is sent."""
+
+from __future__ import annotations
+
+import os
+import time
+from errno import EACCES, EIO, ENOENT
+from hashlib import md5, sha1, sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.errors import PlaceError
+from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.sync import comparing, folders, run_sync, spans
+from toyspec.sync.comparing import ends_of, has_digest_of, relation
+from toyspec.sync.folders import Folder
+from toyspec.sync.run_files import files_of, is_of_log, kept_name
+from toyspec.sync.run_sync import SyncSettings
+from toyspec.sync.spans import LocalFile, ShortenedError
+from toyspec.sync.syncing import Syncing
+from toyspec.sync.targets import CannotExtendError
+
+obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
+
+
+def local(path: Path, data: bytes) -> Any:
+    """Return the open file *path* with *data*."""
+    path.write_bytes(data)
+    return LocalFile(str(path), lines=False)
+
+
+class Kept:
+    """A target, and how the test looks at what it has."""
+
+    def __init__(self, target: Any, root: str, read: Any, write: Any) -> None:
+        self.target, self.root, self.read, self.write = target, root, read, write
+
+
+@pytest.fixture(params=["folder", "store"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    """Return an empty place of each kind that needs no server."""
+    if request.param == "folder":
+        root = tmp_path / "place"
+
+        def write(name: str, data: bytes) -> None:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+
+        return Kept(Folder(), f"file://{root}", lambda name: (root / name).read_bytes(), write)
+    from obstore.store import MemoryStore
+
+    from toyspec.places.object_stores import ObjectPlace
+    from toyspec.sync.stores import ConditionalStore
+
+    store = MemoryStore()
+    place: Any = ObjectPlace(store, "gs://bucket")
+    return Kept(
+        ConditionalStore(place),
+        "gs://bucket",
+        lambda name: bytes(obstore.get(store, name).bytes()),
+        lambda name, data: obstore.put(store, name, data),
+    )
+
+
+def test_only_what_was_seen_is_replaced(kept: Kept, tmp_path: Path) -> None:
+    """A new object must not be there, a known one must be the same, and the entry that is returned is the new one."""
+    target, address = kept.target, f"{kept.root}/a/x"
+    with local(tmp_path / "f", b"one\n") as file:
+        made = target.put(file.span(), address, None)
+        assert (b"one\n", 4, address) == (kept.read("a/x"), made.size, made.address)
+        assert made.identity == target.place.status(address).identity
+        with pytest.raises(ChangedError):
+            target.put(file.span(), address, None)
+    with local(tmp_path / "f", b"one\ntwo\n") as file:
+        kept.write("a/x", b"another")
+        for call in (target.put, lambda *arguments: target.extend(made, *arguments)):
+            with pytest.raises(ChangedError):
+                call(file.span(4), address, made)
+        assert b"another" == kept.read("a/x")
+        again = target.put(file.span(), address, target.place.status(address))
+        assert (b"one\ntwo\n", 8) == (kept.read("a/x"), again.size)
+        with pytest.raises(ChangedError):
+            target.put(file.span(), address, made)
+
+
+def test_object_grows_by_what_is_new(kept: Kept, tmp_path: Path) -> None:
+    """Whether the place appends or gets all of it, the content is that of the file."""
+    target, address = kept.target, f"{kept.root}/a/x"
+    with local(tmp_path / "f", b"one\n") as file:
+        made = target.put(file.span(), address, None)
+    with local(tmp_path / "f", b"one\ntwo\n") as file:
+        grown = target.extend(made, file.span(4), address, made)
+        assert (b"one\ntwo\n", 8) == (kept.read("a/x"), grown.size)
+        other = target.extend(made._replace(size=4), file.span(4), f"{kept.root}/a/y", None)
+        assert (b"one\ntwo\n", 8) == (kept.read("a/y"), other.size)
+    assert target.can_extend(made) == ("file" in kept.root)
+    assert not target.can_extend(made._replace(size=0))
+
+
+def test_copy_replaces_nothing(kept: Kept) -> None:
+    """The content of one object is that of a new one."""
+    kept.write("a/x", b"one\n")
+    base = kept.target.place.status(f"{kept.root}/a/x")
+    kept.target.copy(base, f"{kept.root}/b/y")
+    assert b"one\n" == kept.read("b/y")
+    with pytest.raises(ChangedError):
+        kept.target.copy(base, f"{kept.root}/b/y")
+    found = sorted((entry.address, entry.size) for entry in kept.target.place.entries(kept.root))
+    assert [(f"{kept.root}/a/x", 4), (f"{kept.root}/b/y", 4)] == found
+
+
+def test_file_of_a_folder_is_read_as_it_was_seen(tmp_path: Path) -> None:
+    """A range of another identity has changed; what is not there, or is below a file, is not found."""
+    folder, path = Folder(), tmp_path / "x"
+    path.write_bytes(b"012345")
+    entry = folder.status(f"file://{path}")
+    found = folder.read_range(entry.address, 2, 3, entry.identity)
+    assert (b"234", entry) == (found.data, found.entry)
+    assert b"5" == folder.read_range(entry.address, 5, 9, None).data
+    with pytest.raises(ChangedError):
+        folder.read_range(entry.address, 0, 1, "other")
+    for address in (f"file://{tmp_path}/none", f"file://{path}/below"):
+        with pytest.raises(FileNotFoundError) as caught:
+            folder.status(address)
+        assert (ENOENT, address) == (caught.value.errno, caught.value.filename)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(PlaceError) as refused:
+        folder.read_range(f"file://{path}", 0, 1, None)
+    assert f"file://{path}: Is a directory; check the directory" == str(refused.value)
+
+
+def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a write nor an extension goes on beside it, and nothing is left over."""
+
+    def held(*_: object) -> None:
+        raise BlockingIOError
+
+    target, address = Folder(), f"file://{tmp_path}/p/x"
+    with local(tmp_path / "f", b"one\n") as file:
+        made = target.put(file.span(), address, None)
+        monkeypatch.setattr(folders, "try_lock", held)
+        for call in (target.put, lambda *arguments: target.extend(made, *arguments)):
+            with pytest.raises(ChangedError):
+                call(file.span(), address, made)
+    assert (["x"], b"one\n") == (os.listdir(tmp_path / "p"), (tmp_path / "p" / "x").read_bytes())
+
+
+def test_leftovers_of_other_machines_go_after_a_day(tmp_path: Path) -> None:
+    """Names that only resemble one stay, and so do those of a process that cannot be one."""
+    now = time.time()
+    ages = {".x.elsewhere.7.new": 86_500, ".y.elsewhere.7.new": 86_300, f".z.{folders._HOST}.99999999999999999.new": 5}
+    stay = {name: now - age for name, age in {**ages, ".x.new": 1e6, "x.elsewhere.7.new": 1e6}.items()}
+    for name, at in stay.items():
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (at, at))
+    with local(tmp_path / "f", b"one\n") as file:
+        Folder().put(file.span(), f"file://{tmp_path}/new", None)
+    assert {*stay, "f", "new"} - {".x.elsewhere.7.new"} == set(os.listdir(tmp_path))
+    listed = {os.path.basename(entry.address) for entry in Folder().entries(f"file://{tmp_path}")}
+    assert {".x.new", "x.elsewhere.7.new", "f", "new"} == listed
+
+
+class Bytes:
+    """A place with one object, which counts the bytes that are asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.asked = data, list[tuple[int, int]]()
+
+    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Any:
+        """Return the bytes of a range."""
+        assert ("x", "id") == (address, identity)
+        self.asked.append((offset, size))
+        return type("Found", (), {"data": self.data[offset : offset + size]})
+
+    def entry(self) -> Entry:
+        """Return the object."""
+        return Entry("x", len(self.data), "id")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (100, 100, "ends", "same", [(0, 100)]),
+        (100, 90, "ends", "behind", [(0, 90)]),
+        (90, 100, "ends", "ahead", [(0, 90)]),
+        (100, 0, "ends", "behind", []),
+        (0, 0, "ends", "same", []),
+        (65_536, 65_536, "ends", "same", [(0, 65_536)]),
+        (65_537, 65_537, "ends", "same", [(61_441, 4096), (0, 4096)]),
+        (70_000, 65_537, "all", "behind", [(0, 50_000), (50_000, 15_537)]),
+    ],
+)
+def test_object_is_compared_by_few_bytes(
+    case: tuple[int, int, Any, str, list[tuple[int, int]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to 64 KiB all of what both have, else its ends or blocks of it, the last ones first; one byte tells."""
+    mine, there, thoroughness, expected, asked = case
+    monkeypatch.setattr(comparing, "_BLOCK_BYTES", 50_000)
+    data = bytes(at % 251 for at in range(max(mine, there)))
+    with local(tmp_path / "f", data[:mine]) as file:
+        place: Any = Bytes(data[:there])
+        assert (expected, asked) == (relation(file, place.entry(), place, thoroughness), place.asked)
+        for start, size in asked:
+            for at in (start, start + size - 1):
+                other: Any = Bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : there])
+                assert "other" == relation(file, other.entry(), other, thoroughness)
+
+
+def test_digest_of_an_object_is_compared_without_asking(tmp_path: Path) -> None:
+    """Tags that are digests tell at once; others, and those of another size, tell nothing."""
+    data = b"one\ntwo\n"
+    tags = [
+        md5(data).hexdigest(),
+        f'"{md5(data).hexdigest()}"',
+        f"sha256:{sha256(data).hexdigest()}",
+        f"git:{sha1(b'blob 8' + bytes(1) + data).hexdigest()}",
+    ]
+    with local(tmp_path / "f", data) as file:
+        assert [True] * 4 == [has_digest_of(Entry("x", 8, tag), file) for tag in tags]
+        wrong = [f"{tags[0]}-2", tags[0][:-1] + "g", "", f"sha256:{tags[0]}", f"git:{sha1(data).hexdigest()}"]
+        assert [False] * 5 == [has_digest_of(Entry("x", 8, tag), file) for tag in wrong]
+        assert not has_digest_of(Entry("x", 7, tags[0]), file)
+        assert (data + data, b"one" + b"one", b"") == (ends_of(file, 8), ends_of(file, 3), ends_of(file, 0))
+
+
+def test_file_ends_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is after it is not sent; a file that was cut, or has other bytes now, is not sent in part."""
+    monkeypatch.setattr(spans, "BLOCK_BYTES", 8)
+    path = tmp_path / "f"
+    for data, stop, last in (
+        (b"", 0, b""), (b"no line", 0, b""), (b"\n", 1, b""), (b"a\nbc\nd", 5, b"bc"), (b"0123456789\n", 11, b""),
+        (b"0123456\n", 8, b"0123456"), (b"a\n" + b"x" * 30, 2, b"a"), (b"ab\n0123456\n", 11, b""),
+        (b"012\n456\n", 8, b"456"),
+    ):  # fmt: skip
+        path.write_bytes(data)
+        with LocalFile(str(path), lines=True) as file:
+            assert (stop, last, len(data)) == (file.stop, file.last_line(), file.size)
+            assert (data[:stop], [data[at : min(stop, at + 3)] for at in range(0, stop, 3)]) == (
+                file.span().data(), list(file.span().blocks(3)),
+            )  # fmt: skip
+    path.write_bytes(b"one\ntwo\n")
+    with LocalFile(str(path), lines=True) as file:
+        path.write_bytes(b"one\nother\n")
+        with pytest.raises(ShortenedError, match="it became shorter while it was read"):
+            file.span().data()
+        assert b"one" == file.read(0, 3)
+        path.write_bytes(b"one")
+        with pytest.raises(ShortenedError):
+            file.read(0, 4)
+
+
+def test_files_of_a_run_come_in_their_order(tmp_path: Path) -> None:
+    """What a rename makes free comes first, the newest number before the older ones, and the seal last."""
+    order = [
+        "events.jsonl.prev-12", "events.jsonl.prev-2", "events.jsonl.gz", "events.jsonl.prev", "events.jsonl.torn-5",
+        "events.jsonl.torn-5-1", "metrics.jsonl.prev", "events.jsonl", "metrics.jsonl", "SHA256SUMS.prev",
+        "flow.json", "import.json", "report.md", "run.json", "SHA256SUMS",
+    ]  # fmt: skip
+    more = ["annotations.jsonl", "events.jsonl.prev-x", "w/a.bin", "w/deep/b.bin", "z.bin"]
+    hidden = [".git/x", ".x", "SHA256SUMS.new", "other/events.jsonl", "other/y"]
+    for name in (*order, *more, *hidden):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "link").symlink_to("z.bin")
+    found = [file.name for file in files_of(str(tmp_path), "logs")]
+    known = [name for name in found if name in order]
+    assert sorted(order) == sorted(known)
+    assert [name for name in known if ".prev" in name and name.startswith("events")] == [
+        "events.jsonl.prev-12", "events.jsonl.prev-2", "events.jsonl.prev",
+    ]  # fmt: skip
+    assert ["events.jsonl", "metrics.jsonl"] == [
+        file.name for file in files_of(str(tmp_path), "logs") if file.kind == "stream"
+    ]
+    assert "SHA256SUMS" == found[-1]
+    kinds = [file.kind for file in files_of(str(tmp_path), "all")]
+    assert kinds == sorted(kinds, key=["side file", "stream", "sidecar", "seal"].index)
+    every = {file.name for file in files_of(str(tmp_path), "all")}
+    assert {*order, *more} == every - {"SHA256SUMS.new"}
+    assert not {*hidden, "link"} - {"SHA256SUMS.new"} & every
+    assert all(is_of_log(name) for name in order)
+    assert not any(map(is_of_log, more))
+
+
+def test_kept_name_is_that_of_the_object() -> None:
+    """The same object always has the same name, and another one another."""
+    entry = Entry("x", 5, "id")
+    assert f"log.prev-{sha256(b'5 id').hexdigest()[:8]}" == kept_name("log", entry)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, 1), (1, 5), (5119, 5120), (5120, 20_480), (20_480, 81_920), (5 << 20, 20 << 20), ((5 << 20) - 1, 5 << 20)],
+)
+def test_next_size_is_the_one_of_the_series(size: int, expected: int) -> None:
+    """Each is four times the one before, and 5 MiB is one of them."""
+    assert expected == run_sync._next_size(size)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_end"),
+    [
+        (b'{"kind":"run_end"}', True), (b'{"kind":"note","text":"run_end"}', False), (b'{"a":"run_end"}', False),
+        (b'["run_end"]', False), (b'{"kind":"run_end"', False), (b"", False), (b'{"kind":"run_ended"}', False),
+    ],
+)  # fmt: skip
+def test_end_of_a_run_is_its_kind(line: bytes, is_end: bool) -> None:
+    """A text that only has the words is none."""
+    assert is_end == run_sync._is_end(line)
+
+
+def test_rehearsal_says_what_would_be_there(tmp_path: Path) -> None:
+    """Neither a write, an extension nor a copy is made."""
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "events.jsonl").write_bytes(b"{}\n")
+    place = tmp_path / "place"
+    syncing = Syncing(str(tmp_path / "runs"), str(place), SyncSettings(), rehearse=True)
+    target = syncing._target
+    with local(tmp_path / "f", b"one\ntwo\n") as file:
+        address, base = f"file://{place}/x", Entry("y", 4, "")
+        assert Entry(address, 8, "") == target.put(file.span(), address, None)
+        assert Entry(address, 8, "") == target.extend(base, file.span(4), address, None)
+        target.copy(base, address)
+        assert target.can_extend(base)
+    assert not place.exists()
+
+
+def _client_error(status: int, code: str) -> Any:
+    from botocore.exceptions import ClientError
+
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Put")
+
+
+S3_ERRORS: list[tuple[Any, type[Exception], str, int | None]] = [
+    (lambda: _client_error(412, ""), ChangedError, "", None),
+    *((lambda code=code: _client_error(400, code), ChangedError, "", None)
+      for code in ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "NoSuchUpload")),
+    (lambda: _client_error(401, ""), PlaceError, "401 Unauthorized: the credentials are missing or wrong", EACCES),
+    (lambda: _client_error(403, ""), PlaceError, "403 Forbidden: the credentials do not allow it, or are", EACCES),
+    (lambda: _client_error(500, ""), PlaceError, "500 Internal Server Error: the server has a problem", EIO),
+    (lambda: _client_error(430, ""), PlaceError, "430: check the address", EIO),
+    (lambda: KeyError("ETag"), MalformedAnswerError, "the answer of the server has no ETag", None),
+]  # fmt: skip
+
+
+def test_errors_of_s3_say_what_to_do() -> None:
+    """Each is one of the place, with the number that tells refusals apart, and without what is secret."""
+    s3 = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+
+    fact = "no credentials found; set them as for the program of the store, for example AWS_ACCESS_KEY_ID"
+    more: list[tuple[Any, type[Exception], str, int | None]] = [
+        (exceptions.NoCredentialsError, PlaceError, fact, EACCES),
+        (lambda: exceptions.PartialCredentialsError(provider="p", cred_var="c"), PlaceError, fact, EACCES),
+        (lambda: exceptions.ConnectTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time", None),
+        (lambda: exceptions.ReadTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time", None),
+        (lambda: exceptions.EndpointConnectionError(endpoint_url="http://secret"), PlaceError, "no connection", None),
+        (lambda: ResponseParserError("secret"), MalformedAnswerError, "has no readable content", None),
+    ]
+    for make, kind, text, number in [*S3_ERRORS, *more]:
+        with pytest.raises(kind) as caught, s3._reported("s3://b/x"):
+            raise make()
+        assert type(caught.value) is kind
+        assert text in str(caught.value)
+        assert "secret" not in str(caught.value)
+        assert number in (None, caught.value.errno)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("size", "starts"),
+    [
+        (1, [0]),
+        (4 << 30, [0]),
+        ((4 << 30) + 1, [0]),
+        ((4 << 30) + (5 << 20), [0, 4 << 30]),
+        (9 << 30, [0, 4 << 30, 8 << 30]),
+    ],
+)
+def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) -> None:
+    """A last part that is too small is joined with the one before."""
+    s3 = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+    assert starts == s3._copied_starts(Entry("x", size, "id"))
+
+
+def test_errors_of_azure_say_what_to_do() -> None:
+    """Another writer, a store that takes no blocks, an empty answer and a store that is away are told apart."""
+    azure = pytest.importorskip("toyspec.sync.azure_containers", reason="the extra azure is not installed")
+    from azure.core.exceptions import HttpResponseError, ServiceRequestError
+
+    def status(code: int | None) -> Any:
+        error = HttpResponseError("secret")
+        error.status_code = code
+        return error
+
+    cases: list[tuple[Any, type[Exception], str, bool]] = [
+        *((status(code), ChangedError, "", True) for code in (404, 409, 412)),
+        *((status(code), CannotExtendError, "it can only be sent whole", False) for code in (401, 403, 405, 501)),
+        (status(400), CannotExtendError, "it can only be sent whole", True),
+        (status(299), MalformedAnswerError, "has no ETag", True),
+        (status(300), PlaceError, "300", True),
+        (status(503), PlaceError, "503", True),
+        *((kind("secret"), MalformedAnswerError, "has no ETag", True)
+          for kind in (AttributeError, KeyError, TypeError, ValueError)),
+        (ServiceRequestError("secret: timed out"), PlaceError, "no answer in time", True),
+        (ServiceRequestError("secret"), PlaceError, "no connection", True),
+    ]  # fmt: skip
+    for error, kind, text, has_blocks in cases:
+        container = azure.AzureContainer.__new__(azure.AzureContainer)
+        container._has_blocks = True
+        with pytest.raises(kind) as caught, container._reported("az://c/x", "ETag"):
+            raise error
+        assert (kind, has_blocks) == (type(caught.value), container._has_blocks)
+        assert text in str(caught.value)
+        assert "secret" not in str(caught.value)
