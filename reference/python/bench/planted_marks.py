@@ -181,7 +181,7 @@ def _look(page: Page, address: str, runs: int) -> None:
     chosen = dict(parse_qsl(place.partition("?")[2]))
     logs = ["true" if axis in chosen.get("log", "") else "false" for axis in "xy"]
     manner = ",".join(["step", chosen.get("smooth", "0"), chosen.get("by", ""), *logs])
-    # A report has buckets alone: the places within one are not known.
+    # A report asks for nothing: it has the places of marks.
     page.wait_for_function(_SETTLED, arg=[manner, address.startswith("http")])
     shown(page, runs)
 

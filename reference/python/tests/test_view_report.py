@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from array import array
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,16 @@ from toyspec import checker
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
 from toyspec.view.frames import short_columns
+from toyspec.view.pyramids import Pyramid
 from toyspec.view.report import html_report
+from toyspec.view.split_buckets import split_buckets
 from view_client import END, START, step, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from loopback_store import Store
+    from toyspec.view.buckets import Buckets
 
 FINITE = st.floats(-1e9, 1e9)
 ROOT = Path(__file__).parents[3]
@@ -48,14 +52,20 @@ def root(tmp_path: Path) -> Path:
 
 def headers(page: str) -> Iterator[dict[str, Any]]:
     """Yield the header of each frame in a report."""
+    return (header for header, _ in raw_frames(page))
+
+
+def raw_frames(page: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield the header and the columns of each frame in a report."""
     text = re.search(r'<script type="text/plain" id="toyspec-data">([A-Za-z0-9+/=]+)</script>', page)
     assert text is not None
     data = gzip.decompress(base64.b64decode(text[1]))
     at = 0
     while at < len(data):
         size, columns = (int.from_bytes(data[at + place : at + place + 4], "little") for place in (0, 4))
-        yield json.loads(data[at + 8 : at + 8 + size])
-        at += 8 + size + columns
+        end = at + 8 + size + columns
+        yield json.loads(data[at + 8 : at + 8 + size]), data[at + 8 + size : end]
+        at = end
 
 
 def test_page_has_everything_in_it(root: Path) -> None:
@@ -89,18 +99,105 @@ def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float,
     assert all(within((b - a) / 254)(at, value) for a, b, at, value in zip(low, high, mean, shown, strict=True))
 
 
+@pytest.mark.parametrize("form", ["toy/v1", "gzip", "csv"])
+def test_marks_are_at_their_steps_in_a_report(tmp_path: Path, form: str) -> None:
+    """What stands out is a bucket of one point, and what is not finite is apart, after 70,000 steps too."""
+    values = [1.0 + (number * 7919 % 101) / 1000 for number in range(90_000)]
+    values[4321], values[81_234] = 9.0, 0.01
+    for number in (50_000, 50_001, 50_900):
+        values[number] = nan
+    if form == "csv":
+        (tmp_path / "a").mkdir()
+        rows = (f"{number},{value!r}\n" for number, value in enumerate(values))
+        (tmp_path / "a" / "metrics.csv").write_text("step,loss\n" + "".join(rows), "ascii")
+    else:
+        lines = (step(number, value if isfinite(value) else None) for number, value in enumerate(values))
+        path = write_run(tmp_path / "a", START, *lines, END)
+        if form == "gzip":
+            path.with_name("events.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    page, _ = html_report([str(tmp_path)], now=0.0)
+    header, columns = next(frame for frame in page_frames(page) if frame[0].get("metric") == "loss")
+    found = list(zip(columns["step"], columns["count"], columns["nan"], columns["max"], columns["min"], strict=True))
+    assert (90_000, 90_000) == (header["points"], sum(columns["count"]))
+    assert [(4321.0, 1.0)] == [(at, count) for at, count, _, high, _ in found if high > 8]
+    assert [(81_234.0, 1.0)] == [(at, count) for at, count, _, _, low in found if low < 0.5]
+    assert [(50_001.0, 2.0), (50_900.0, 1.0)] == [(at, count) for at, count, missing, _, _ in found if missing]
+    assert len(found) < 1000 + 12
+
+
+@given(
+    values=st.lists(st.sampled_from([1.0, 1.01, 1.02, -3.0, 0.0, 50.0, nan]), min_size=9, max_size=400),
+    buckets=st.integers(4, 40),
+)
+def test_split_buckets_have_the_points_of_the_whole_ones(values: list[float], buckets: int) -> None:
+    """Each bucket that was split has the count, the extremes and the last step of its parts together."""
+    curve = Pyramid()
+    curve.add_all((range(len(values)), [nan] * len(values), None), values, (0, 1))
+    points, whole = curve.buckets(), curve.buckets().fitting(buckets)
+    # Any cut into two parts of the stream is as good.
+    parts = [("loss", points.part(0, len(values) // 3)), ("loss", points.part(len(values) // 3, len(values)))]
+    found = split_buckets(PointsOnly(parts), {"loss": whole}).get("loss")
+    if found is None:
+        return
+    at = 0
+    for bucket in range(whole.number):
+        own: list[int] = []
+        count = whole.tail if bucket == whole.number - 1 else whole.level
+        while sum(found.counts[place] for place in own) < count:
+            own.append(at)
+            at += 1
+        columns = {name: [column[place] for place in own] for name, column in found.buckets.columns.items()}
+        finite = {name: [value for value in columns[name] if isfinite(value)] for name in ("min", "max")}
+        known = min(finite["min"], default=None), max(finite["max"], default=None)
+        low, high = whole.columns["min"][bucket], whole.columns["max"][bucket]
+        assert ((low, high) if isfinite(low) else (None, None)) == known
+        assert (columns["step"][-1], sum(columns["nan"])) == (
+            whole.columns["step"][bucket],
+            whole.columns["nan"][bucket],
+        )
+    assert at == found.buckets.number
+
+
+class PointsOnly:
+    """A scanned run of which only the points are asked for."""
+
+    def __init__(self, parts: list[tuple[str, Buckets]]) -> None:
+        self._parts = parts
+
+    def points(self, names: Iterable[str]) -> Iterator[tuple[str, Buckets]]:
+        """Yield the parts of the metrics *names*."""
+        return (part for part in self._parts if part[0] in set(names))
+
+
+def page_frames(page: str) -> Iterator[tuple[dict[str, Any], dict[str, list[float]]]]:
+    """Yield the header and the columns of each frame in a report; those between two others are as they are sent."""
+    for header, data in raw_frames(page):
+        columns, at, number = {}, 0, header.get("buckets", 0)
+        for column in header.get("columns", ()):
+            width = {"f8": 8, "d4": 4, "d2": 2, "u1": 1}[column["type"]]
+            part, at = data[at : at + width * number], at + -(-width * number // 8) * 8
+            if column["type"] == "f8":
+                columns[column["name"]] = list(array("d", part))
+            elif width > 1:
+                columns[column["name"]] = list(scaled(column, part, width))
+        for name, value in header.get("constants", {}).items():
+            columns[name] = [value] * number
+        yield header, columns
+
+
 def within(step: float) -> Callable[[float, float], bool]:
     """Return whether two numbers differ by at most a step, and the rounding of binary64."""
     return lambda one, other: abs(one - other) <= step + 1e-12 * (abs(one) + 1)
 
 
-def scaled(header: dict[str, Any], data: bytes) -> Iterator[float]:
-    """Yield the values of a column of differences."""
-    number, half = 0, len(data) // 2
+def scaled(header: dict[str, Any], data: bytes, width: int = 2) -> Iterator[float]:
+    """Yield the values of a column of differences in so many bytes."""
+    number, count, most = 0, len(data) // width, 256**width
     offset, step = header["scale"]
-    for place in range(half):
-        number = (number + 256 * data[place] + data[half + place]) & 0xFFFF
-        yield offset + step * number
+    for place in range(count):
+        number = (number + int.from_bytes(data[place::count], "big")) % most
+        yield nan if number == most - 1 else offset + step * number
 
 
 def test_table_is_inert(root: Path) -> None:

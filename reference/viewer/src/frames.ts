@@ -3,8 +3,7 @@
 import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
-const WIDTH = { f8: 8, d2: 2, u1: 1, a0: 0 } as const;
-const NO_VALUE = 65_535;
+const WIDTH = { f8: 8, d4: 4, d2: 2, u1: 1, a0: 0 } as const;
 const NO_PLACE = 255;
 const PLACES = 254;
 /** No honest server sends more in one frame. */
@@ -150,10 +149,14 @@ function unpacked(column: Column, data: Uint8Array, at: number, length: number):
     if (length > 0) values[length - 1] = end ?? NaN;
     return values;
   }
+  const width = WIDTH[column.type];
+  const all = 2 ** (8 * width);
   let number = 0;
   return Float64Array.from({ length }, (_, bucket) => {
-    number = (number + 256 * data[at + bucket]! + data[at + length + bucket]!) & 0xffff;
-    return number === NO_VALUE ? NaN : offset + step * number;
+    let difference = 0;
+    for (let byte = 0; byte < width; byte++) difference = 256 * difference + data[at + byte * length + bucket]!;
+    number = (number + difference) % all;
+    return number === all - 1 ? NaN : offset + step * number;
   });
 }
 

@@ -100,8 +100,8 @@ export interface CurveRequest {
 
 export interface Column {
   name: string;
-  type: "f8" | "d2" | "u1" | "a0";
-  /** Offset and step of a `d2` or an `a0`, and the last value of an `a0`. */
+  type: "f8" | "d4" | "d2" | "u1" | "a0";
+  /** Offset and step of a `d4`, a `d2` or an `a0`, and the last value of an `a0`. */
   scale?: [number, number] | [number, number, number];
 }
 

@@ -60,6 +60,14 @@ test("short columns are read with their scale, and between minimum and maximum",
   assert.throws(() => curveOf({ header: { ...last, columns: last.columns.slice(3) }, columns }, "step"), /which are missing/);
 });
 
+test("numbers of 32 bits are differences whose highest bytes come first", () => {
+  // 0, 70000, NaN, 69999 as differences: 0, 70000, 4294897295, 70000; the last is modulo 2 ** 32.
+  const differences = [0, 70_000, 2 ** 32 - 1 - 70_000, 70_000];
+  const columns = Uint8Array.from([24, 16, 8, 0].flatMap((shift) => differences.map((number) => (number >>> shift) & 0xff)));
+  const header = { ...HEADER, buckets: 4, columns: [{ name: "step", type: "d4", scale: [5, 2] }], constants: { last: 1 } } as CurveHeader;
+  assert.deepEqual([...curveOf({ header, columns }, "step")!.place], [5, 140_005, NaN, 140_003]);
+});
+
 test("a frame without columns has a header alone", () => {
   const [frame] = framesIn(packed({ report: 1 }, []), 3);
   assert.deepEqual([frame!.header, frame!.columns.length], [{ report: 1 }, 0]);

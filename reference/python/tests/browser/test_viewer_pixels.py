@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser.runs_backend import MadeRun
 from browser.viewer_pages import Opened
 from browser.viewer_pixels import Painted, exported, painted, shown
+from toyspec.view.report import html_report
+from view_client import END, START, write_run
+from view_client import step as step_line
 
 STEPS = 3000
 HIGH = 9.0
@@ -161,6 +164,33 @@ def test_mark_is_narrow_where_buckets_are_wide(opened: Opened) -> None:
     places = [seen.across(step) for step in steps.values()]
     assert columns
     assert [] == [column for column in columns if min(abs(column + 0.5 - place) for place in places) > 1.5]
+
+
+@pytest.mark.parametrize("way", ["", "&log=xy&smooth=0.95"])
+def test_marks_of_a_report_are_at_their_steps(browser: Browser, tmp_path: Path, way: str) -> None:
+    """A report has 1,000 buckets of a curve; its marks are narrower, also where a logarithmic axis is wide."""
+    chance = random.Random(7)
+    steps, spikes, missing = 20_000, (300, 9001), (120, 15_007)
+    values = [1.0 + chance.gauss(0, 0.04) for _ in range(steps)]
+    for at in spikes:
+        values[at - 1] = HIGH
+    lines = [step_line(at, None if at in missing else value) for at, value in enumerate(values, 1)]
+    write_run(tmp_path / "runs" / "a", START, *lines, END)
+    file = tmp_path / "report.html"
+    file.write_text(html_report([str(tmp_path / "runs")], now=0.0)[0], "utf-8")
+    context = browser.new_context(viewport={"width": 3840, "height": 900})
+    page = context.new_page()
+    page.goto(f"{file.as_uri()}#charts?focus=loss{way}")
+    shown(page, 1)
+    seen = painted(page, ["--run-0"])
+    high, edge = seen.down(0.7 * HIGH), seen.bottom - 9
+    tall = {column for column, rows in seen.columns.items() if min(rows) < high}
+    low = {column for column, rows in seen.columns.items() if any(edge < row <= seen.bottom for row in rows)}
+    context.close()
+    for planted, found, reach in ((spikes, tall, 1.5), (missing, low, 4.5)):
+        places = [seen.across(at) for at in planted]
+        assert [] == [at for at in found if min(abs(at + 0.5 - place) for place in places) > reach]
+        assert all(any(abs(at + 0.5 - place) <= 1.5 for at in found) for place in places)
 
 
 _SETTLED = """() => {

@@ -121,6 +121,8 @@ class LiveObject(LiveBytes):
         """Go back to the first byte, as if nothing had been read."""
         super().restart()
         self._block, self._start = b"", 0
+        # The blocks that are kept begin where these end.
+        self._request_bytes = _NEW_BYTES
         if hasattr(self, "_entry"):
             self._compared = self._entry.identity
 

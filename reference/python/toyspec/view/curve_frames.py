@@ -13,6 +13,8 @@ from toyspec.view.frames import frame, little
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from toyspec.view.split_buckets import SplitBuckets
+
     Deepen = Callable[[int, int], Buckets | None]
     Encode = Callable[[Mapping[str, array[float]]], Iterable[tuple[dict[str, Any], bytes]]]
 
@@ -39,6 +41,8 @@ class FramedCurve(NamedTuple):
     best: tuple[int, float] | None
     first: tuple[float, float, float] | None
     """Step, time and epoch of the first point."""
+    split: SplitBuckets | None = None
+    """What is drawn of the whole curve in place of its buckets."""
 
 
 class Request(NamedTuple):
@@ -58,7 +62,7 @@ def curve_frames(
     axis = request.axes[0]
     if curve.buckets is not None and curve.buckets.number:
         whole, unplaced = _placed(curve.buckets, axis, curve.tokens)
-        chosen = _chosen(whole, request, curve.tokens, deepen)
+        chosen, counts = curve.split or (_chosen(whole, request, curve.tokens, deepen), None)
         header = {
             **_header(curve, "latest", request),
             "points": whole.points,
@@ -71,7 +75,7 @@ def curve_frames(
             **({"alerts": [_mark(mark, curve, request.axes) for mark in curve.alerts]} if curve.alerts else {}),
             "best": _best(curve, request.axes),
         }
-        yield _frame(header, chosen, None, (request.axes, curve.tokens), encode)
+        yield _frame(header, chosen, counts, (request.axes, curve.tokens), encode)
     if curve.abandoned:
         joined, counts = _joined([each.fitting(max(2, request.buckets)) for each in curve.abandoned])
         header = {

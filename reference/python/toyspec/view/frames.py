@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from math import gcd, inf, isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 _UNIT = 8
 _STEPS = 65534
 _NAN = 65535
+_MANY_STEPS = (1 << 32) - 2
+_NAN_OF_MANY = (1 << 32) - 1
 _STEPS_WITHIN = 254
 _NAN_WITHIN = 255
 _WITHIN = ("last", "mean")
+_WHOLE = ("step", "count", "nan")
 
 
 def frame(header: dict[str, Any], columns: Sequence[bytes] = ()) -> bytes:
@@ -43,8 +46,8 @@ def little(column: array[float]) -> bytes:
 def short_columns(columns: Mapping[str, array[float]]) -> Iterator[Encoded]:
     """Yield the header and the bytes of each column.
 
-    A column is in 16 bits a value, in which whole steps stay exact; ``last`` and ``mean`` of buckets are in 8 bits,
-    as their place between ``min`` and ``max``.
+    A column is in 16 bits a value, and whole steps, which stay exact, in 16 or 32; ``last`` and ``mean`` of buckets are
+    in 8 bits, as their place between ``min`` and ``max``.
     """
     low, high = columns.get("min"), columns.get("max")
     for name, column in columns.items():
@@ -71,25 +74,36 @@ def _scaled(name: str, column: array[float]) -> Encoded:
     known = [value for value in column if isfinite(value)]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     unit = (high - low) / _STEPS
-    if name == "step" and len(column) > 1 and column[1] > column[0]:
-        gap = column[1] - column[0]
-        unit = gap if all((value - low) % gap == 0 for value in known) and (high - low) / gap <= _STEPS else unit
-    if not isfinite(unit) or (name in ("step", "count", "nan") and unit != 0 and unit % 1):
+    form: Literal["d2", "d4"] = "d2"
+    if name in _WHOLE and unit:
+        unit = _common_unit(known, low)
+        form = "d2" if (high - low) / unit <= _STEPS else "d4"
+    if not isfinite(unit) or (form == "d4" and (high - low) / unit > _MANY_STEPS):
         return {"name": name, "type": "f8"}, little(column)
-    numbers = [_number(value, low, unit) for value in column]
-    return {"name": name, "type": "d2", "scale": [low, unit]}, _differences(numbers)
+    numbers = [_number(value, low, unit, _NAN if form == "d2" else _NAN_OF_MANY) for value in column]
+    return {"name": name, "type": form, "scale": [low, unit]}, _differences(numbers, 2 if form == "d2" else 4)
 
 
-def _number(value: float, low: float, unit: float) -> int:
+def _common_unit(known: Sequence[float], low: float) -> float:
+    """Return the largest number of which all distances to *low* are multiples; infinity if they are not whole."""
+    distances = [value - low for value in known]
+    if not all(distance.is_integer() for distance in distances):
+        return inf
+    return float(gcd(*map(int, distances)))
+
+
+def _number(value: float, low: float, unit: float, absent: int) -> int:
     if not isfinite(value):
-        return _NAN
+        return absent
     return round((value - low) / unit) if unit else 0
 
 
-def _differences(numbers: list[int]) -> bytes:
-    """Return each number's difference to the one before, modulo 65536: all high bytes, then all low bytes.
+def _differences(numbers: list[int], width: int) -> bytes:
+    """Return each number's difference to the one before, in *width* bytes, modulo what these hold.
 
-    Neighbours on a curve are near, so the high bytes compress well.
+    All high bytes are before all lower ones: neighbours on a curve are near, so the high bytes compress well.
     """
-    steps = [(number - before) & 0xFFFF for before, number in zip([0, *numbers], numbers, strict=False)]
-    return bytes(step >> 8 for step in steps) + bytes(step & 0xFF for step in steps)
+    mask = (1 << 8 * width) - 1
+    steps = [(number - before) & mask for before, number in zip([0, *numbers], numbers, strict=False)]
+    shifts = range(8 * (width - 1), -1, -8)
+    return b"".join(bytes(step >> shift & 0xFF for step in steps) for shift in shifts)

@@ -93,7 +93,7 @@ class Pyramid:
         if not isfinite(sum(mean)):
             # Sums of the largest numbers are infinite, their means are not.
             inside = (values[at : at + level] for at in range(done, end, level))
-            mean = array("d", [_figures(each)[3] for each in inside])
+            mean = array("d", [figures_of(each)[3] for each in inside])
         last = slice(done + level - 1, end, level)
         columns["step"].extend(array("d", steps[last]))
         columns["time"].extend(times[last])
@@ -130,7 +130,7 @@ class Pyramid:
         return end
 
     def _close(self, points: list[tuple[float, float, float, float]]) -> None:
-        bucket = (*points[-1][:3], *_figures([point[3] for point in points]), *self._open_at)
+        bucket = (*points[-1][:3], *figures_of([point[3] for point in points]), *self._open_at)
         for column, figure in zip(self.columns.values(), bucket, strict=True):
             column.append(figure)
         self.points += len(points)
@@ -145,7 +145,7 @@ class Pyramid:
         """Return the buckets at this time, the open one last."""
         if not self._open:
             return Buckets(self.columns, self.level, self.level)
-        bucket = (*self._open[-1][:3], *_figures([point[3] for point in self._open]), *self._open_at)
+        bucket = (*self._open[-1][:3], *figures_of([point[3] for point in self._open]), *self._open_at)
         named = zip(self.columns.items(), bucket, strict=True)
         return Buckets(
             {name: column + array("d", [figure]) for (name, column), figure in named}, self.level, len(self._open)
@@ -164,7 +164,7 @@ def _finite_end(values: Sequence[float], begin: int, most: int) -> int:
     return end if isfinite(sum(values[begin:end])) else begin
 
 
-def _figures(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+def figures_of(values: Sequence[float]) -> tuple[float, float, float, float, float]:
     """Return last, lowest, highest and mean of the finite *values*, and the number of others."""
     total = _total(values)
     if isfinite(total):

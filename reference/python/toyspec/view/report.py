@@ -29,6 +29,7 @@ from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import check_run, counted
 from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
+from toyspec.view.split_buckets import split_buckets
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
@@ -169,10 +170,13 @@ def _frames(file: ScannedRun, run: str, buckets: int) -> Iterator[bytes]:
 
     curves = LiveCurves(file, threading.Lock())
     tokens = tokens_of(curves, AXES)
-    for metric in curves.metrics:
-        curve = curve_of(curves, run, metric, tokens)
+    framed = {metric: curve_of(curves, run, metric, tokens) for metric in curves.metrics}
+    drawn = {metric: curve.buckets.fitting(buckets) for metric, curve in framed.items() if curve.buckets is not None}
+    split = split_buckets(file, drawn)
+    for metric, curve in framed.items():
         axes = tuple(axis for axis in AXES if axis in ("step", "time") or _has(curve, axis))
-        yield from curve_frames(curve, Request(axes, buckets), encode=short_columns)
+        request = Request(axes, buckets)
+        yield from curve_frames(curve._replace(split=split.get(metric)), request, encode=short_columns)
 
 
 def _has(curve: Any, axis: str) -> bool:

@@ -19,6 +19,7 @@ from toyspec.view.scans import Scan
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Collection, Iterator
 
     from toyspec.read_reports import Fragment
     from toyspec.reading.attempts import Attempts
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 18
 _MOST_VERSIONS = 8
+# No part of a stream that is read at once has as many lines.
+_MOST_POINTS = 1 << 20
 # What each of several threads reads at once.
 _THREAD_BYTES = 1 << 20
 
@@ -111,6 +114,21 @@ class ScannedRun:
             if self._stream.is_settled:
                 return
         raise StreamUnreadableError(self.path, "it changed again and again while it was read; read it again")
+
+    def points(self, names: Collection[str]) -> Iterator[tuple[str, Buckets]]:
+        """Yield the points of the metrics *names* in the order of the stream, each with its metric, many at once.
+
+        They are those of the latest attempt, as buckets of one point each. The stream, of which everything was read, is
+        read once more. Raises OSError.
+        """
+        detect = partial(detect_profile_at, self.path)
+        feed = FollowedFeed(self._dialect, partial(StepBlockFeed, detect=detect), self.path, detect)
+        scan = Scan(self.path, attempts=self.scan.summary.attempts, wanted=names.__contains__, most=_MOST_POINTS)
+        for data in self._stream.again():
+            scan.take(feed.feed(data))
+            for name, curve in scan.latest.items():
+                yield name, curve.buckets()
+            scan.latest.clear()
 
     def _describe(self) -> None:
         feed = self._feed.feed_now

@@ -132,11 +132,13 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
 }
 
 function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
-  return points <= count.length * count[0]!;
+  if (points <= count.length * count[0]!) return true;
+  // In a report buckets have different numbers of points.
+  return points <= count.reduce((sum, some) => sum + some, 0);
 }
 
 function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
-  const { min, max, mean } = curve;
+  const { min, max, mean, count } = curve;
   const scale = (value: number) => (value > 0 ? Math.log10(value) : NaN);
   const high = isLog ? max.map(scale) : max;
   const low = min.map(isLog ? (value) => -scale(value) : (value) => -value);
@@ -146,8 +148,8 @@ function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
     const [from, to] = spanOf(curve, at);
     return { bucket: at, from, to, value: values[at]!, base: isLog ? 10 ** (sign * base) : sign * base };
   };
-  const ups = { top: high, range, plain: { top: max, low: min, mean, sign: 1 }, level };
-  const downs = { top: low, range, plain: { top: min, low: max, mean, sign: -1 }, level };
+  const ups = { top: high, range, plain: { top: max, low: min, mean, sign: 1 }, count };
+  const downs = { top: low, range, plain: { top: min, low: max, mean, sign: -1 }, count };
   return [...peaks(ups).map(spike(max, 1)), ...peaks(downs).map(spike(min, -1))];
 }
 
@@ -158,7 +160,8 @@ interface Sided {
   range: Float64Array | null;
   /** The values themselves times *sign*, where distances are those of logarithms; a mean is one of values. */
   plain: { top: Float64Array; low: Float64Array; mean: Float64Array; sign: number };
-  level: number;
+  /** Points of each bucket. */
+  count: Float64Array;
 }
 
 function peaks(sided: Sided): { at: number; base: number }[] {
@@ -186,16 +189,16 @@ function peaks(sided: Sided): { at: number; base: number }[] {
 }
 
 /** Returns whether the values beside the first or last bucket go on from it: a loss that falls from its start has no spike there. */
-function isFall({ top, range, plain, level }: Sided, at: number, by: 1 | -1): boolean {
+function isFall({ top, range, plain, count }: Sided, at: number, by: 1 | -1): boolean {
   const [value, next, second] = [top[at]!, top[at + by]!, top[at + 2 * by]!];
   const pace = Math.abs(next - second);
   if (!(value - next > FAR * pace)) return true;
-  if (!range) return false;
+  if (!range || count[at] === 1) return false;
   const lowest = value - range[at]!;
   // One point of a bucket that is far from the others raises its mean by its share alone; the others are as far apart as those of the next bucket.
   const { low, mean, sign } = plain;
   const usual = Math.max(sign * (mean[at + by]! - low[at + by]!), 0);
-  return lowest > next + pace || sign * (mean[at]! - low[at]!) > (1.3 / level) * sign * (plain.top[at]! - low[at]!) + usual;
+  return lowest > next + pace || sign * (mean[at]! - low[at]!) > (1.3 / count[at]!) * sign * (plain.top[at]! - low[at]!) + usual;
 }
 
 const BLOCK_BITS = 5;
