@@ -47,7 +47,7 @@ def scalar(value: Any) -> Any:
 
 def _is_wide(value: Any) -> bool:
     """Return whether *value* is one real number of an array library wider than binary64: ``item()`` is itself."""
-    return attribute(value, "ndim") == 0 and attribute(attribute(value, "dtype"), "kind") == "f"
+    return bool(attribute(value, "ndim") == 0 and attribute(attribute(value, "dtype"), "kind") == "f")
 
 
 def number(value: Any) -> float | None:
