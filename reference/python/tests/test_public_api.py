@@ -4,13 +4,16 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import math
 import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import msgspec
 import pytest
 
 import toyspec
@@ -54,6 +57,58 @@ def test_signature_is_readable(name: str) -> None:
             continue
         assert not re.search(r" at 0x|<built-in function (open|fsync)>", signature), signature
         assert "unset" not in signature.lower(), f"{shown}: None means not given"
+
+
+def test_no_annotation_has_a_sentinel() -> None:
+    """No annotation of a public function, class, attribute or event has UNSET: None means absent, or not given."""
+    shown = [getattr(toyspec, name) for name in toyspec.__all__]
+    shown += [getattr(toyspec.events, name) for name in toyspec.events.__all__]
+    found = []
+    for value in filter(callable, shown):
+        found += annotations_of(value)
+        for base in value.__mro__ if isinstance(value, type) else ():
+            if base.__module__.startswith("toyspec."):
+                members = [each for name, each in vars(base).items() if not name.startswith("_")]
+                found += [f"{base.__name__}.{each}" for each in annotations_of(base)]
+                found += [f"{base.__name__}.{each}" for member in members for each in annotations_of(member)]
+    assert len(found) > 1000
+    assert [] == [each for each in found if "unset" in each.lower()]
+
+
+def annotations_of(value: object) -> list[str]:
+    """Return the public annotations of a function, a property or a class, as they are written."""
+    plain = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+    given = getattr(plain, "__annotations__", {})
+    return [f"{name}: {each}" for name, each in given.items() if not name.startswith("_")]
+
+
+STREAMS_OF_THE_CORPUS = sorted((Path(__file__).parents[3] / "conformance" / "cases").rglob("*.jsonl"))
+
+
+def test_no_event_of_the_corpus_has_a_sentinel() -> None:
+    """A member of an event that the record lacks is None, in every stream of the corpus; no event has null for it."""
+    events = 0
+    for path in STREAMS_OF_THE_CORPUS:
+        reading = toyspec.read(path.read_bytes(), mode="salvage", decode="event", dialect=None)
+        for record in reading:
+            if record.event is not None:
+                events += 1
+                check_members(record.event, record.value)
+    assert events > 1000
+
+
+def check_members(event: msgspec.Struct, value: dict[str, Any]) -> None:
+    """Check that *event* has None for what *value* lacks, and a number for a number."""
+    for name in event.__struct_fields__:
+        member = getattr(event, name)
+        assert member is not msgspec.UNSET, (event, name)
+        assert member is None or name in value, (event, name)
+        if isinstance(member, msgspec.Struct):
+            check_members(member, value[name])
+        elif isinstance(value.get(name), float):
+            assert value[name] == member
+        elif isinstance(member, float) and value[name] is None:
+            assert not math.isfinite(member)
 
 
 def test_no_module_hides_a_public_name() -> None:

@@ -30,7 +30,8 @@ MILLISECONDS = 1000
 # Later than any time since the start of a run: 2001-09-09 since the Unix epoch, in seconds.
 _FIRST_WALL = 1e9
 _NUMERIC = frozenset(["number", "integer", "binary32"])
-_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""The numbers that ``nonfinite`` names."""
 
 
 class StepKey(msgspec.Struct, frozen=True):
@@ -151,7 +152,7 @@ def values_in(value: dict[str, Any], profile: Profile | None, kind: str | None) 
         for key, word in lost.items():
             name = key if key in found or read.values == "object" else key.removeprefix("extra/")
             if found.get(name, 0) is None and isinstance(word, str):
-                found[name] = _NOT_FINITE.get(word)
+                found[name] = NOT_FINITE.get(word)
     return {prefix + name: each for name, each in found.items()} if prefix else found
 
 
