@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,6 +110,60 @@ def check_members(event: msgspec.Struct, value: dict[str, Any]) -> None:
             assert value[name] == member
         elif isinstance(member, float) and value[name] is None:
             assert not math.isfinite(member)
+
+
+def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
+    """The text of an object in a session names its run, not an address of memory."""
+    directory, stream = str(tmp_path / "a"), str(tmp_path / "a" / "events.jsonl")
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        assert f"<RunWriter {directory!r} active>" == repr(run)
+        run.step(loss=2.5)
+    assert f"<RunWriter {directory!r} inactive>" == repr(run)
+    assert f"<Reading of {stream!r}>" == repr(toyspec.read(directory))
+    assert f"<Follower of {directory!r}>" == repr(toyspec.follow(directory))
+    assert f"<RunLog {directory!r} run_id='a' state='complete'>" == repr(toyspec.RunLog.open(directory))
+    with toyspec.MetricsLog.open(tmp_path / "metrics.jsonl") as log:
+        assert f"<MetricsLog {log.path!r} entries=0>" == repr(log)
+    with toyspec.KaunRun.create(tmp_path / "kaun") as kaun:
+        assert f"<KaunRun {kaun.directory!r}>" == repr(kaun)
+    bundle = toyspec.RunBundle(tmp_path / "bundles", "b")
+    assert f"<RunBundle {bundle.dir!r}>" == repr(bundle)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (toyspec.read, {"mode": "x"}),
+        (toyspec.read, {"decode": "x"}),
+        (toyspec.read, {"attempts": "x"}),
+        (toyspec.history, {"attempts": "x"}),
+        (toyspec.list_runs, {"read": "x"}),
+        (toyspec.list_runs, {"on_error": "x"}),
+        (toyspec.RunLog.scan, {"on_error": "x"}),
+        (toyspec.follow, {"until": "x"}),
+        (toyspec.seal, {"existing": "x"}),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(function: Any, options: dict[str, str], tmp_path: Path) -> None:
+    """A mistyped choice is an error that names the choices: it was taken for one of them."""
+    toyspec.start_run(tmp_path, run_id="a").run_end()
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name} is 'x'; it must be one of "):
+        function(tmp_path / "a", **options)
+    assert ["events.jsonl"] == [path.name for path in (tmp_path / "a").iterdir() if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(toyspec.read, toyspec.history, toyspec.RunLog.open, toyspec.ranks_of),
+        *(toyspec.check_health, partial(toyspec.annotate, name="x"), toyspec.repair, toyspec.seal),
+    ],
+)
+def test_a_run_that_is_missing_is_one_error(function: Any, tmp_path: Path) -> None:
+    """Whatever is asked of a run that is not there, the error is the same and names the path."""
+    with pytest.raises(toyspec.StreamMissingError, match=r"zzz.*: No such file or directory"):
+        function(tmp_path / "zzz")
 
 
 def test_no_module_hides_a_public_name() -> None:

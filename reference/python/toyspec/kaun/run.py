@@ -138,6 +138,9 @@ class KaunRun:
         """Return the run of the newest name under *base* with a readable manifest; None if there is none."""
         return next(_runs(runs_dir() if base is None else os.fspath(base)), None)
 
+    def __repr__(self) -> str:
+        return f"<KaunRun {self.directory!r}>"
+
     @property
     def run_id(self) -> str:
         """Name of the run."""

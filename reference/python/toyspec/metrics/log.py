@@ -164,6 +164,9 @@ class MetricsLog:
         if file is not None:
             file.close()
 
+    def __repr__(self) -> str:
+        return f"<MetricsLog {self.path!r} entries={len(self)}>"
+
     def __len__(self) -> int:
         return len(self._entries)
 

@@ -157,6 +157,9 @@ class RunWriter(EventMethods):
             )
         self.run_id = resumed
 
+    def __repr__(self) -> str:
+        return f"<RunWriter {self.directory!r} {'active' if self.active else 'inactive'}>"
+
     @property
     def active(self) -> bool:
         """True while calls write records: the file is open and the run has not ended."""
