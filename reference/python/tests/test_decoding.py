@@ -16,11 +16,10 @@ import strategies
 from property_examples import examples
 from toyspec.findings import Profile
 from toyspec.format.canonical import encode
-from toyspec.format.decoding import _exact_types, _is_null, decode_events, decode_values, event_types
+from toyspec.format.decoding import _exact_types, decode_events, decode_values, event_types
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
-from toyspec.format.record_mapping import values_in
 from toyspec.generated.kaun_v1 import Scalar
 from toyspec.generated.streams import STREAMS
 from toyspec.generated.toy_v1 import RegionEnter, Step
@@ -96,15 +95,24 @@ def _event(value: dict[str, Any], kind: str | None, profile: Profile) -> str | N
     expected = _by_schema(copy.deepcopy(value), definitions[kind or "entry"], definitions)
     if STREAMS[profile]["tag"] is not None:
         del expected[STREAMS[profile]["tag"]]
-    prefix = f"{value['name']}/" if kind == "eval" else ""
-    for key, lost in values_in(value, profile, kind).items():
-        name = key.removeprefix(prefix)
-        if isinstance(lost, float) and math.isinf(lost):
-            own = expected.get("values", expected)
-            extra = expected.get("extra") or {}
-            holder, place = (own, name) if name in own and _is_null(own[name]) else (extra, name.removeprefix("extra/"))
-            holder[place] = lost
+    words = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+    for name, word in (expected.get("nonfinite") or {}).items():
+        path = ["values", name] if "values" in expected else name.split("/")
+        _put(expected, path, words[word])
     return repr(expected)
+
+
+def _put(holder: Any, path: Sequence[str], lost: float) -> None:
+    """Put *lost* in place of the null at *path*, if one is there."""
+    for key in path[:-1]:
+        holder = holder.get(key) if isinstance(holder, dict) else holder[int(key)]
+        if not isinstance(holder, dict | list):
+            return
+    place: Any = path[-1] if isinstance(holder, dict) else int(path[-1])
+    if place in holder if isinstance(holder, dict) else True:
+        found = holder[place]
+        if found is None or (isinstance(found, float) and math.isnan(found)):
+            holder[place] = lost
 
 
 def _by_schema(value: Any, schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
@@ -219,6 +227,7 @@ LOST = [
     b'{"kind":"step","t":1.0,"step":1,"loss":1.5,"extra":{"loss":null},"nonfinite":{"extra/loss":"inf"}}',
     b'{"kind":"scalars","t":1.0,"values":{"loss":null,"extra/a":null},"nonfinite":{"loss":"-inf","extra/a":"inf"}}',
     b'{"kind":"eval","t":1.0,"name":"x","loss":null,"extra":{"a":null},"nonfinite":{"loss":"inf","extra/a":"inf"}}',
+    b'{"kind":"eval","t":1.0,"name":"x","extra":{"r":[1,null,{"a":null}],"s":null},"nonfinite":{"extra/r/1":"nan","extra/r/2/a":"inf"}}',
     b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r","model":{"rope_base":null},"config":{"a":null}}',
     b'{"kind":"route","t":1.0,"step":1,"layer":1,"shares":[0.5,null]}',
     b'{"kind":"tap","t":1.0,"step":1,"region":"r","layer":null,"head":1,"shape":[1],"l2":null,"gram":[[null,1.0]]}',

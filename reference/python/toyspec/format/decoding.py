@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args
 import msgspec
 
 from toyspec.format.line_validation import holds_long_number
-from toyspec.format.record_mapping import NOT_FINITE
+from toyspec.format.record_mapping import with_lost_numbers
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
@@ -159,20 +159,23 @@ def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: 
 def _public(event: msgspec.Struct, profile: Profile, kind: str | None) -> msgspec.Struct:
     """Return what the exact type *event* of *kind* says, as the public type: absent is None, a null number is NaN."""
     cls = event_types(profile)[kind]
-    members = _members(event, FIELDS[profile][kind or "entry"], cls)
-    lost = members.get("nonfinite")
+    given = _given(event)
+    lost = given.get("nonfinite")
     if lost:
-        _restore(members, lost)
-    return cls(**members)
+        given = with_lost_numbers(given) | {"nonfinite": lost}
+    return cls(**_members(given, FIELDS[profile][kind or "entry"], cls))
 
 
-def _members(event: msgspec.Struct, fields: Mapping[str, Any], cls: type[msgspec.Struct]) -> dict[str, Any]:
-    given = msgspec.structs.asdict(event)
-    members = {name: value for name, value in given.items() if value is not msgspec.UNSET}
-    for name, value in members.items():
+def _given(event: msgspec.Struct) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(event).items() if value is not msgspec.UNSET}
+
+
+def _members(given: dict[str, Any], fields: Mapping[str, Any], cls: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the members *given* of an exact type as those of the public type *cls*."""
+    for name, value in given.items():
         if type(value) not in _SCALAR_TYPES:
-            members[name] = _shown(value, fields[name], cls)
-    return members
+            given[name] = _shown(value, fields[name], cls)
+    return given
 
 
 def _shown(value: Any, declared: Any, cls: type[msgspec.Struct]) -> Any:
@@ -184,24 +187,10 @@ def _shown(value: Any, declared: Any, cls: type[msgspec.Struct]) -> Any:
     constructor, part = declared
     if constructor == "object":
         inner = getattr(import_module(cls.__module__), type(value).__name__)
-        return inner(**_members(value, part, inner))
+        return inner(**_members(_given(value), part, inner))
     if isinstance(value, dict):
         return {key: _shown(member, part, cls) for key, member in value.items()}
     return [_shown(item, part, cls) for item in value] if isinstance(value, list) else value
-
-
-def _restore(members: dict[str, Any], lost: Mapping[str, str]) -> None:
-    """Put the infinities into *members* that the record says were *lost*: see ``record_mapping.values_in``."""
-    own, extra = members.get("values", members), members.get("extra") or {}
-    for key, word in lost.items():
-        holder = own if key in own else extra
-        name = key if key in holder or own is not members else key.removeprefix("extra/")
-        if name in holder and _is_null(holder[name]):
-            holder[name] = NOT_FINITE[word]
-
-
-def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 @cache

@@ -30,8 +30,7 @@ MILLISECONDS = 1000
 # Later than any time since the start of a run: 2001-09-09 since the Unix epoch, in seconds.
 _FIRST_WALL = 1e9
 _NUMERIC = frozenset(["number", "integer", "binary32"])
-NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""The numbers that ``nonfinite`` names."""
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class StepKey(msgspec.Struct, frozen=True):
@@ -152,7 +151,7 @@ def values_in(value: dict[str, Any], profile: Profile | None, kind: str | None) 
         for key, word in lost.items():
             name = key if key in found or read.values == "object" else key.removeprefix("extra/")
             if found.get(name, 0) is None and isinstance(word, str):
-                found[name] = NOT_FINITE.get(word)
+                found[name] = _NOT_FINITE.get(word)
     return {prefix + name: each for name, each in found.items()} if prefix else found
 
 
@@ -172,7 +171,11 @@ def with_lost_numbers(value: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(lost, dict):
         return dict(value)
     words = {name: _NOT_FINITE[word] for name, word in lost.items() if isinstance(word, str) and word in _NOT_FINITE}
-    return {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
+    restored = {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
+    if isinstance(value.get("values"), dict):
+        # The numbers of ``scalars`` have no names but those in it.
+        restored["values"] = {key: _restored(member, key, words) for key, member in value["values"].items()}
+    return restored
 
 
 def _restored(value: Any, name: str, words: Mapping[str, float]) -> Any:
