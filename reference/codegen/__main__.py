@@ -17,7 +17,7 @@ from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.originals import originals_page
 from codegen.project import project_files
-from codegen.python_types import strict_module, types_module
+from codegen.python_types import exact_module, strict_module, types_module
 from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PACKAGE = "reference/python/toyspec/generated"
+_TYPES = {"": types_module, "exact_": exact_module, "strict_": strict_module}
 
 
 def outputs() -> dict[str, str]:
@@ -68,8 +69,8 @@ def outputs() -> dict[str, str]:
     for profile in sources.PROFILES:
         module = profile.replace("/", "_")
         made[f"schemas/bundled/{bundle_name(profile)}"] = bundle_text(profile)
-        made[f"{_PACKAGE}/{module}.py"] = types_module(profile)
-        made[f"{_PACKAGE}/strict_{module}.py"] = strict_module(profile)
+        for family, make_types in _TYPES.items():
+            made[f"{_PACKAGE}/{family}{module}.py"] = make_types(profile)
     made["schemas/bundled/tables.json"] = tables_text()
     made["schemas/answers/v1/facts.json"] = facts_schema()
     made["reference/go/tables_gen.go"] = go_tables()

@@ -1,7 +1,8 @@
 """Makes msgspec types from a profile's bundle.
 
-The public types come from datamodel-code-generator, put into schema order; the strict types are
-subclasses that refuse unknown keys and unsafe integers, so that one decode validates a line.
+The public types come from datamodel-code-generator, put into schema order: an absent key is None there, and a number
+that is null is NaN. The exact types keep absent and null apart; the strict types are subclasses of these that refuse
+unknown keys and unsafe integers, so that one decode validates a line.
 """
 
 from __future__ import annotations
@@ -23,9 +24,22 @@ Schema = dict[str, Any]
 
 def types_module(profile: str) -> str:
     """Return the module of public types of *profile*, fields in schema order."""
-    document = bundle(profile)
+    body = _rewritten(_generated(profile), profile, _Public())
+    docstring = f"Types of {profile}: an absent key is None, and a number that is null is NaN."
+    return marked(_origin(profile), docstring, body)
+
+
+def exact_module(profile: str) -> str:
+    """Return the module of the types of *profile* that keep absent and null apart, fields in schema order."""
+    body = _rewritten(_generated(profile), profile, _Undescribed())
+    docstring = f"Types of {profile} as a line has them: an absent key is UNSET, and null is None."
+    return marked(_origin(profile), docstring, body)
+
+
+def _generated(profile: str) -> ast.Module:
+    """Return what datamodel-code-generator makes of the schemas of *profile*."""
     text = generate(
-        json.dumps(document),
+        json.dumps(bundle(profile)),
         config=GenerateConfig(
             input_file_type=InputFileType.JsonSchema,
             output_model_type=DataModelType.MsgspecStruct,
@@ -42,8 +56,7 @@ def types_module(profile: str) -> str:
             formatters=[Formatter.BUILTIN],
         ),
     )
-    body = _rewritten(ast.parse(str(text)), document, sources.stream(profile)["tag"])
-    return marked(_origin(profile), f"Types of {profile}.", body)
+    return ast.parse(str(text))
 
 
 def strict_module(profile: str) -> str:
@@ -58,7 +71,7 @@ def strict_module(profile: str) -> str:
         "from __future__ import annotations\n\n"
         "from typing import Annotated, Any, Literal, TypeAlias\n\n"
         "from msgspec import UNSET, Meta, UnsetType\n\n"
-        f"from toyspec.generated import {module} as public\n\n\n"
+        f"from toyspec.generated import exact_{module} as exact\n\n\n"
     )
     body = header + "\n\n".join(classes) + f"\n\nStrictRecord: TypeAlias = {union}\n"
     docstring = f"Types of {profile} that refuse unknown keys and unsafe integers."
@@ -69,20 +82,21 @@ def _origin(profile: str) -> str:
     return f"schemas/{profile}/"
 
 
-def _rewritten(module: ast.Module, document: Schema, tag: str | None) -> str:
-    """Return *module* as text, each class with its fields in schema order and described once.
+def _rewritten(module: ast.Module, profile: str, change: _Undescribed) -> str:
+    """Return *module* as text, each class with its fields in schema order and described once, as *change* makes it.
 
     datamodel-code-generator puts required fields first, says each description twice, and leaves the
     tag of a union of one a plain field.
     """
+    document, tag = bundle(profile), sources.stream(profile)["tag"]
     schemas = {schema["title"]: schema for schema in document["$defs"].values()}
     parts: list[str] = []
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            parts.append(_class_text(node, schemas[node.name], tag))
+            parts.append(_class_text(node, schemas[node.name], tag, change))
         elif not (isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == document["title"]):
             blank = "\n" if isinstance(node, ast.AnnAssign) else ""
-            parts.append(blank + ast.unparse(_Undescribed().visit(node)))
+            parts.append(blank + ast.unparse(change.visit(node)))
     union = " | ".join(schema["title"] for schema in schemas.values() if _is_record(schema, document, tag))
     return "\n".join([*parts, f"\n\n{document['title']}: TypeAlias = {union}"]) + "\n"
 
@@ -91,22 +105,27 @@ def _is_record(schema: Schema, document: Schema, tag: str | None) -> bool:
     return len(document["$defs"]) == 1 or (tag is not None and "const" in schema["properties"].get(tag, {}))
 
 
-def _class_text(node: ast.ClassDef, schema: Schema, tag: str | None) -> str:
+def _class_text(node: ast.ClassDef, schema: Schema, tag: str | None, change: _Undescribed) -> str:
     fields = {ast.unparse(item.target): item for item in node.body if isinstance(item, ast.AnnAssign)}
-    options = ["Struct", "kw_only=True"]
+    options = ["Struct", "kw_only=True", *change.options]
     if tag is not None and "const" in schema["properties"].get(tag, {}):
         options += [f'tag_field="{tag}"', f'tag="{schema["properties"][tag]["const"]}"']
         fields.pop(tag, None)
     lines = [f"\n\nclass {node.name}({', '.join(options)}):", f'    """{schema["description"]}"""\n']
     for name, value in schema["properties"].items():
         if name in fields:
-            lines += [f"    {ast.unparse(_Undescribed().visit(fields[name]))}"]
-            lines += [f'    """{value["description"]}"""'] if "description" in value else []
+            lines += [f"    {ast.unparse(change.visit(fields[name]))}"]
+            lines += [f'    """{value["description"]}"""'] if "description" in value and change.is_described else []
     return "\n".join(lines)
 
 
 class _Undescribed(ast.NodeTransformer):
-    """Removes descriptions from annotations; the docstring below a field has them."""
+    """Removes descriptions from annotations."""
+
+    options: tuple[str, ...] = ()
+    """Options of each class."""
+    is_described = False
+    """Whether a docstring below each field has its description."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -118,6 +137,35 @@ class _Undescribed(ast.NodeTransformer):
         assert isinstance(meta, ast.Call)
         meta.keywords = [item for item in meta.keywords if item.arg not in {"description", "title"}]
         return node if meta.keywords else plain
+
+
+class _Public(_Undescribed):
+    """Makes the absent key None, and the null that was a number NaN."""
+
+    options = ("omit_defaults=True", "repr_omit_defaults=True")
+    is_described = True
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(None) if node.id in ("UNSET", "UnsetType") else node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        node.names = [name for name in node.names if name.name not in ("UNSET", "UnsetType")]
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Return a union without null for a number, and with None for a key that may be absent."""
+        given = _alternatives(node)
+        names = [ast.unparse(self.visit(each)) for each in given if ast.unparse(each) not in ("None", "UnsetType")]
+        is_optional = any(ast.unparse(each) == "UnsetType" for each in given)
+        has_none = is_optional or (len(names) < len(given) and not any("float" in name for name in names))
+        return ast.parse(" | ".join([*names, "None"] if has_none else names), mode="eval").body
+
+
+def _alternatives(node: ast.expr) -> list[ast.expr]:
+    """Return the types of a union."""
+    if isinstance(node, ast.BinOp):
+        return [*_alternatives(node.left), *_alternatives(node.right)]
+    return [node]
 
 
 def _reachable(kinds: list[str], document: Schema) -> list[str]:
@@ -135,7 +183,7 @@ def _strict_class(name: str, document: Schema, tag: str | None) -> str:
     schema = document["$defs"][name]
     title = schema["title"]
     required = schema.get("required", [])
-    lines = [f"class {title}(public.{title}, kw_only=True, forbid_unknown_fields=True):"]
+    lines = [f"class {title}(exact.{title}, kw_only=True, forbid_unknown_fields=True):"]
     lines.append(f'    """A {title} that has only known keys and safe integers."""\n')
     for key, value in schema["properties"].items():
         # The tag stays with the base class, except in an object that merely has a key of that name.

@@ -5,7 +5,6 @@ import itertools
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -35,7 +34,7 @@ def engine_accepts(profile: Profile, kind: str, value: Any) -> bool:
     if event is None:
         return False
     dates = [getattr(event, name) for name in DATE_TIMES[profile].get(kind, ())]
-    return all(date is msgspec.UNSET or is_date_time(date) for date in dates)
+    return all(date is None or is_date_time(date) for date in dates)
 
 
 def schema_accepts(profile: Profile, kind: str, value: Any) -> bool:

@@ -166,3 +166,9 @@ def test_empty_run_has_an_empty_table(tmp_path: Path) -> None:
     assert isinstance(table, History)
     assert {"step": []} == dict(table)
     assert 0 == table.rows
+
+
+def test_a_table_says_what_it_lacks() -> None:
+    """The text of a table counts the bytes that could not be read: they may have been values."""
+    assert "1 rows; 9 bytes of the log cannot be read" == repr(History({"step": [1]}, 9)).splitlines()[0]
+    assert "1 rows" == repr(History({"step": [1]})).splitlines()[0]

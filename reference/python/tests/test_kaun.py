@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from files import content
 from run_streams import EVERY_FAILURE, Failure
 from toyspec.checker.checking import check
 from toyspec.errors import StreamRefusedError
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.format.numbers import finite_number
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.kaun.run import KaunRun, runs_dir
 from toyspec.kaun.store import ScalarStore
@@ -299,9 +300,9 @@ def test_the_store_knows_latest_history_and_best() -> None:
         Scalar(step=5, tag="x", value=0.7, epoch=1),
         Scalar(step=5, tag="x", value=0.9),
         Scalar(step=5, tag="x", value=0.6, epoch=1),
-        Scalar(step=1, tag="x", value=None),
+        Scalar(step=1, tag="x", value=math.nan),
         Scalar(step=1, tag="x", value=0.5, epoch=9),
-        Scalar(step=1, tag="acc", value=None),
+        Scalar(step=1, tag="acc", value=math.nan),
     ]
     store = ScalarStore(scalars)
     assert ["x", "acc"] == store.tags
@@ -323,8 +324,8 @@ def test_the_store_knows_latest_history_and_best() -> None:
             Scalar,
             step=st.integers(0, 3),
             tag=st.sampled_from(["loss", "acc"]),
-            value=st.none() | st.floats(-9, 9),
-            epoch=st.just(UNSET) | st.integers(0, 2),
+            value=st.just(math.nan) | st.floats(-9, 9),
+            epoch=st.none() | st.integers(0, 2),
             wall_time=st.just(1.0),
         ),
         min_size=1,
@@ -335,9 +336,10 @@ def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None
     """The last value of a list, by records and by blocks of numbers, is that of the latest scalar of the tag."""
     data = b"".join(msgspec.json.encode(each) + b"\n" for each in scalars)
     latest = ScalarStore(scalars).latest_metrics
-    finite = ScalarStore([each for each in scalars if each.value is not None]).latest_metrics
+    finite = ScalarStore([each for each in scalars if isfinite(each.value)]).latest_metrics
     expected = {
-        tag: ((each.step, each.value), finite[tag].value if tag in finite else None) for tag, each in latest.items()
+        tag: ((each.step, finite_number(each.value)), finite[tag].value if tag in finite else None)
+        for tag, each in latest.items()
     }
     for feed in (RecordFeed(profile="kaun/v1"), NumberFeed(profile="kaun/v1")):
         summary = RunSummary("events.jsonl")
@@ -387,4 +389,4 @@ def test_a_run_reads_its_scalars(tmp_path: Path) -> None:
         older.write(b'{"type":"scalar","step":2,"tag":"loss","value":1}\n')
     first, second = run.store().history_for_tag("loss")
     assert (0.5, True) == (first.value, first.minimize)
-    assert (1.0, 0.0, UNSET, UNSET) == (second.value, second.wall_time, second.minimize, second.epoch)
+    assert (1.0, 0.0, None, None) == (second.value, second.wall_time, second.minimize, second.epoch)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from toyspec.kaun.events import ScalarStream, SkippedLine, close_events, open_events, read_events
 
@@ -171,5 +171,5 @@ def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path, path: Path) ->
     append(path, b"".join(json.dumps({"type": "scalar", **line}).encode() + b"\n" for line in lines))
     stream = open_events(tmp_path)
     found = [(each.step, each.value, each.epoch, each.wall_time, each.minimize) for each in stream.read()]
-    assert [(1, 1.0, UNSET, 0.0, UNSET), (2, None, 1, 0.0, True), (3, 0.5, UNSET, 0.0, UNSET)] == found
+    assert [(1, 1.0, None, 0.0, None), (2, math.nan, 1, 0.0, True), (3, 0.5, None, 0.0, None)] == found
     assert [4, 5, 6, 7, 8] == [skip.line for skip in stream.skipped]

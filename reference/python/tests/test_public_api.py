@@ -4,13 +4,17 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import math
 import pkgutil
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import msgspec
 import pytest
 
 import toyspec
@@ -54,6 +58,112 @@ def test_signature_is_readable(name: str) -> None:
             continue
         assert not re.search(r" at 0x|<built-in function (open|fsync)>", signature), signature
         assert "unset" not in signature.lower(), f"{shown}: None means not given"
+
+
+def test_no_annotation_has_a_sentinel() -> None:
+    """No annotation of a public function, class, attribute or event has UNSET: None means absent, or not given."""
+    shown = [getattr(toyspec, name) for name in toyspec.__all__]
+    shown += [getattr(toyspec.events, name) for name in toyspec.events.__all__]
+    found = []
+    for value in filter(callable, shown):
+        found += annotations_of(value)
+        for base in value.__mro__ if isinstance(value, type) else ():
+            if base.__module__.startswith("toyspec."):
+                members = [each for name, each in vars(base).items() if not name.startswith("_")]
+                found += [f"{base.__name__}.{each}" for each in annotations_of(base)]
+                found += [f"{base.__name__}.{each}" for member in members for each in annotations_of(member)]
+    assert len(found) > 1000
+    assert [] == [each for each in found if "unset" in each.lower()]
+
+
+def annotations_of(value: object) -> list[str]:
+    """Return the public annotations of a function, a property or a class, as they are written."""
+    plain = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+    given = getattr(plain, "__annotations__", {})
+    return [f"{name}: {each}" for name, each in given.items() if not name.startswith("_")]
+
+
+STREAMS_OF_THE_CORPUS = sorted((Path(__file__).parents[3] / "conformance" / "cases").rglob("*.jsonl"))
+
+
+def test_no_event_of_the_corpus_has_a_sentinel() -> None:
+    """A member of an event that the record lacks is None, in every stream of the corpus; no event has null for it."""
+    events = 0
+    for path in STREAMS_OF_THE_CORPUS:
+        reading = toyspec.read(path.read_bytes(), mode="salvage", decode="event", dialect=None)
+        for record in reading:
+            if record.event is not None:
+                events += 1
+                check_members(record.event, record.value)
+    assert events > 1000
+
+
+def check_members(event: msgspec.Struct, value: dict[str, Any]) -> None:
+    """Check that *event* has None for what *value* lacks, and a number for a number."""
+    for name in event.__struct_fields__:
+        member = getattr(event, name)
+        assert member is not msgspec.UNSET, (event, name)
+        assert member is None or name in value, (event, name)
+        if isinstance(member, msgspec.Struct):
+            check_members(member, value[name])
+        elif isinstance(value.get(name), float):
+            assert value[name] == member
+        elif isinstance(member, float) and value[name] is None:
+            assert not math.isfinite(member)
+
+
+def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
+    """The text of an object in a session names its run, not an address of memory."""
+    directory, stream = str(tmp_path / "a"), str(tmp_path / "a" / "events.jsonl")
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        assert f"<RunWriter {directory!r} active>" == repr(run)
+        run.step(loss=2.5)
+    assert f"<RunWriter {directory!r} inactive>" == repr(run)
+    assert f"<Reading of {stream!r}>" == repr(toyspec.read(directory))
+    assert f"<Follower of {directory!r}>" == repr(toyspec.follow(directory))
+    assert f"<RunLog {directory!r} run_id='a' state='complete'>" == repr(toyspec.RunLog.open(directory))
+    with toyspec.MetricsLog.open(tmp_path / "metrics.jsonl") as log:
+        assert f"<MetricsLog {log.path!r} entries=0>" == repr(log)
+    with toyspec.KaunRun.create(tmp_path / "kaun") as kaun:
+        assert f"<KaunRun {kaun.directory!r}>" == repr(kaun)
+    bundle = toyspec.RunBundle(tmp_path / "bundles", "b")
+    assert f"<RunBundle {bundle.dir!r}>" == repr(bundle)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (toyspec.read, {"mode": "x"}),
+        (toyspec.read, {"decode": "x"}),
+        (toyspec.read, {"attempts": "x"}),
+        (toyspec.history, {"attempts": "x"}),
+        (toyspec.list_runs, {"read": "x"}),
+        (toyspec.list_runs, {"on_error": "x"}),
+        (toyspec.RunLog.scan, {"on_error": "x"}),
+        (toyspec.follow, {"until": "x"}),
+        (toyspec.seal, {"existing": "x"}),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(function: Any, options: dict[str, str], tmp_path: Path) -> None:
+    """A mistyped choice is an error that names the choices: it was taken for one of them."""
+    toyspec.start_run(tmp_path, run_id="a").run_end()
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name} is 'x'; it must be one of "):
+        function(tmp_path / "a", **options)
+    assert ["events.jsonl"] == [path.name for path in (tmp_path / "a").iterdir() if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(toyspec.read, toyspec.history, toyspec.RunLog.open, toyspec.ranks_of),
+        *(toyspec.check_health, partial(toyspec.annotate, name="x"), toyspec.repair, toyspec.seal),
+    ],
+)
+def test_a_run_that_is_missing_is_one_error(function: Any, tmp_path: Path) -> None:
+    """Whatever is asked of a run that is not there, the error is the same and names the path."""
+    with pytest.raises(toyspec.StreamMissingError, match=r"zzz.*: No such file or directory"):
+        function(tmp_path / "zzz")
 
 
 def test_no_module_hides_a_public_name() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -245,7 +247,7 @@ def test_profile_comes_from_the_first_readable_record() -> None:
     line = b'{"type":"scalar","step":1,"tag":"a","value":null}\n'
     assert "kaun/v1" == drained(b"{\n" + line, mode="salvage")[1].profile
     records, _ = drained(line)
-    assert ("scalar", Scalar(step=1, tag="a", value=None)) == (records[0].kind, records[0].event)
+    assert ("scalar", Scalar(step=1, tag="a", value=math.nan)) == (records[0].kind, records[0].event)
     records, _ = drained(line, profile="toy/v1")
     assert (None, None) == (records[0].kind, records[0].event)
 
@@ -256,7 +258,7 @@ def test_metrics_records_have_no_kind() -> None:
     records, report = drained(data)
     assert ("metrics/v1", None) == (report.profile, records[0].kind)
     assert MetricsEntry(
-        step=1, wall_time_ms=1.0, loss=None, grad_norm=0.5, throughput_samples_per_sec=2.0, extra={}
+        step=1, wall_time_ms=1.0, loss=math.nan, grad_norm=0.5, throughput_samples_per_sec=2.0, extra={}
     ) == (records[0].event)
 
 

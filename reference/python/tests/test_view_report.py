@@ -24,6 +24,7 @@ from toyspec import checker
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
 from toyspec.view.frames import short_columns
+from toyspec.view.notebook import report
 from toyspec.view.pyramids import Pyramid
 from toyspec.view.report import html_report
 from toyspec.view.split_buckets import split_buckets
@@ -300,3 +301,10 @@ def test_report_has_the_media_of_its_runs(tmp_path: Path) -> None:
     (run / "media" / f"{names[2]}.png").write_bytes(b"changed")
     page, _ = html_report([str(run)], now=0.0)
     assert {names[0]: base64.b64encode(contents[0]).decode()} == next(headers(page))["media"]
+
+
+def test_a_frame_takes_one_run_or_several(root: Path) -> None:
+    """A path is one place of runs, not a sequence of letters."""
+    given: list[Any] = [root, str(root), [str(root)], next(run for run in list_runs(root) if run.name == "long")]
+    shown = [next(headers(report(each, buckets=100).page)) for each in given]
+    assert [2, 2, 2, 1] == [len(each["listing"]["runs"]) for each in shown]

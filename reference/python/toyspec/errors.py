@@ -39,6 +39,8 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.read_reports import ReadReport
 
 
@@ -178,3 +180,9 @@ class StreamClosedError(_FileError):
 
     def __init__(self, path: str, fact: str) -> None:
         OSError.__init__(self, errno.EBADF, fact, path)
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise ValueError unless the argument *name*, which is *value*, is one of *allowed*."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")

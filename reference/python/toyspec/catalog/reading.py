@@ -96,6 +96,9 @@ class Catalog(RunTable):
         """Open the catalog at *path*; raise CatalogError for what is not a catalog of this version."""
         super().__init__(path)
 
+    def __repr__(self) -> str:
+        return f"<Catalog {self.path!r} runs={len(self)}>"
+
     def __len__(self) -> int:
         return self.manifest.count
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -37,11 +38,14 @@ _READY_TYPES: dict[object, frozenset[type]] = {
     "string": frozenset([str, type(None), UnsetType]),
     "boolean": frozenset([bool, type(None), UnsetType]),
 }
-_ABSENT_ONLY: frozenset[type] = frozenset([UnsetType])
+_ABSENT_ONLY: frozenset[type] = frozenset([type(None), UnsetType])
 _ready_members: dict[tuple[type[Struct], Profile], list[tuple[str, frozenset[type]]] | None] = {}
 
 Event = Struct | Mapping[str, Any]
-"""An event to write: a Struct of ``toyspec.generated`` or of your own, or a mapping. UNSET members are left out."""
+"""An event to write: a Struct of ``toyspec.events`` or of your own, or a mapping.
+
+A Struct with ``omit_defaults``, as those of ``toyspec.events``, does not have the members that are None by default.
+"""
 
 
 class InvalidEventError(ToyspecError, ValueError):
@@ -107,7 +111,10 @@ def _list_ready_members(struct: type[Struct], profile: Profile) -> list[tuple[st
     fields = FIELDS[profile].get(str(config.tag or _ENTRY_KIND))
     tag = () if config.tag is None else (config.tag_field,)
     names = struct.__struct_encode_fields__
-    if fields is None or config.omit_defaults or config.array_like or (*tag, *names) != tuple(fields):
+    if fields is None or config.array_like or (*tag, *names) != tuple(fields):
+        return None
+    if config.omit_defaults and not set(struct.__struct_defaults__) <= {None, UNSET, msgspec.NODEFAULT}:
+        # Its encoder leaves out more than what is not given.
         return None
     attributes = zip(struct.__struct_fields__, names, strict=True)
     return [(attribute, _ready_types(fields[name])) for attribute, name in attributes]
@@ -117,14 +124,28 @@ def _ready_types(field_type: object) -> frozenset[type]:
     return _READY_TYPES.get(field_type, _ABSENT_ONLY) if isinstance(field_type, str) else _ABSENT_ONLY
 
 
-def members_of(event: Any) -> Mapping[Any, Any]:
-    """Return the members of an event, its tag included, as they were given; UNSET ones too."""
+def members_of(event: Any) -> dict[Any, Any]:
+    """Return the members that an event has, as they were given, its tag included.
+
+    Those that are UNSET are left out, and of a Struct with ``omit_defaults`` those that are None by default.
+    """
     if not isinstance(event, Struct):
-        return _mapping(event, "")
+        return {name: value for name, value in _mapping(event, "").items() if value is not UNSET}
     names = zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True)
-    members = {name: getattr(event, attribute) for attribute, name in names}
+    given = ((name, value) for attribute, name in names if (value := getattr(event, attribute)) is not UNSET)
+    absent = _none_by_default(type(event))
+    members = {name: value for name, value in given if value is not None or name not in absent}
     config = event.__struct_config__
     return members if config.tag is None else {config.tag_field: config.tag, **members}
+
+
+@cache
+def _none_by_default(struct: type[Struct]) -> frozenset[str]:
+    if not struct.__struct_config__.omit_defaults:
+        return frozenset()
+    defaults = struct.__struct_defaults__
+    names = struct.__struct_encode_fields__[len(struct.__struct_encode_fields__) - len(defaults) :]
+    return frozenset(name for name, default in zip(names, defaults, strict=True) if default is None)
 
 
 def _object(value: Any, fields: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:

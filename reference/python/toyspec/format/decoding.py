@@ -2,17 +2,23 @@
 
 The result for a line equals that of ``line_validation.decode``, and of converting it to its type. It is None for a line
 that is not proven to be readable; the caller must decode that line by itself.
+
+A type has None for an absent key, and NaN for a number that is null. A line without ``null`` is decoded into it at
+once, any other by way of the exact type, which keeps absent and null apart.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args
 
 import msgspec
 
 from toyspec.format.line_validation import holds_long_number
+from toyspec.format.record_mapping import with_lost_numbers
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
@@ -29,14 +35,17 @@ _decode_value = msgspec.json.Decoder().decode
 _ONE_AT_A_TIME = Lock()
 
 
+_NULL = b"null"
+_NUMBERS = ("number", "binary32")
+_SCALAR_TYPES = frozenset([bool, float, int, str])
+
+
 class _Closed(NamedTuple):
     """A decoder that refuses unknown keys; other decoders skip them."""
 
     decode: Callable[[bytes], Any]
-    public: dict[type, type]
-    """The type that a record is returned as, by the type that it is decoded into."""
     kinds: dict[type, str | None]
-    """The kind of a record, by the type that it is returned as."""
+    """The kind of a record, by the type that it is decoded into."""
 
 
 def decode_values(lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
@@ -59,20 +68,50 @@ def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
 
     Types with nested objects are not used, since their decoders would skip unknown keys.
     """
+    # Where the loss has become NaN it stays so: to try such lines first without null would waste time.
+    is_lost = bool(lines) and _NULL in lines[0] and _NULL in lines[-1]
+    events: list[Any] = [None] * len(lines)
+    kinds: list[str | None] = [None] * len(lines)
+    odd = [*range(len(lines))]
+    if not is_lost:
+        events, kinds, odd = _plain_events(lines, profile)
+    with_null = [index for index in odd if _NULL in lines[index]]
+    if with_null:
+        found, of, rest = _exact_events([lines[index] for index in with_null], profile)
+        for index, event, kind in zip(with_null, found, of, strict=True):
+            events[index], kinds[index] = event, kind
+        odd = sorted({*odd}.difference(with_null).union(with_null[index] for index in rest))
+    return events, kinds, odd
+
+
+def _plain_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
+    """Do what ``decode_events`` does; a line with null in a known key has no event."""
     # To decode each line twice instead, into both types, takes half as long again.
-    decoder = _closed(profile)
-    public = decoder.public
+    decoder, public = _closed(profile, "public"), event_types(profile)
     found, odd = _decoded(lines, decoder.decode)
     decoded = set(map(type, found))
     if len(decoded) == 1 and not odd:
-        cls = public[decoded.pop()]
+        kind = decoder.kinds[decoded.pop()]
+        cls = public[kind]
         for event in found:
             event.__class__ = cls
-        return found, [decoder.kinds[cls]] * len(found), odd
-    for event in found:
+        return found, [kind] * len(found), odd
+    kinds = list(map(decoder.kinds.get, map(type, found)))
+    for event, kind in zip(found, kinds, strict=True):
         if event is not None:
-            event.__class__ = public[type(event)]
-    return found, list(map(decoder.kinds.get, map(type, found))), odd
+            event.__class__ = public[kind]
+    return found, kinds, odd
+
+
+def _exact_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
+    """Do what ``decode_events`` does with any lines, more slowly."""
+    decoder = _closed(profile, "exact")
+    found, odd = _decoded(lines, decoder.decode)
+    kinds = list(map(decoder.kinds.get, map(type, found)))
+    events = [
+        None if event is None else _public(event, profile, kind) for event, kind in zip(found, kinds, strict=True)
+    ]
+    return events, kinds, odd
 
 
 def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile | None) -> msgspec.Struct | None:
@@ -80,25 +119,34 @@ def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profi
 
     *value* is its object, in which integers with a fraction or an exponent are ints.
     """
-    cls = event_types(profile).get(kind) if profile is not None else None
-    if cls is None:
+    if profile is None or kind not in event_types(profile):
         return None
-    found: msgspec.Struct
     try:
-        found = _open(cls)(raw)
+        event: msgspec.Struct = typed(raw, kind, profile)
     except _REFUSED:
         pass
     else:
-        return found
+        return event
     try:
         # Decoding the line would refuse `1.0` as an integer, and a wrong first value of a repeated key.
-        return msgspec.convert(value, cls)
+        return _public(msgspec.convert(value, _exact(kind, profile)), profile, kind)
     except msgspec.ValidationError:
         return None
 
 
+def typed(line: bytes, kind: str | None, profile: Profile) -> Any:
+    """Return a *line* as the type of its *kind*; raise ``msgspec.ValidationError`` if it does not fit."""
+    if _NULL not in line:
+        try:
+            return _open(event_types(profile)[kind])(line)
+        except msgspec.ValidationError:
+            # The exact type says what the schema expects; this one takes null for any optional key.
+            pass
+    return _public(_open(_exact(kind, profile))(line), profile, kind)
+
+
 def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: Profile) -> Any:
-    """Return the member *key* of a record as its type; UNSET if it is absent, unknown, or invalid."""
+    """Return the member *key* of a record as its type, None for null; UNSET if it is absent, unknown, or invalid."""
     field_type = _member_types(profile, kind).get(key)
     if field_type is None or key not in value:
         return msgspec.UNSET
@@ -108,13 +156,51 @@ def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: 
         return msgspec.UNSET
 
 
+def _public(event: msgspec.Struct, profile: Profile, kind: str | None) -> msgspec.Struct:
+    """Return what the exact type *event* of *kind* says, as the public type: absent is None, a null number is NaN."""
+    cls = event_types(profile)[kind]
+    given = _given(event)
+    lost = given.get("nonfinite")
+    if lost:
+        given = with_lost_numbers(given) | {"nonfinite": lost}
+    return cls(**_members(given, FIELDS[profile][kind or "entry"], cls))
+
+
+def _given(event: msgspec.Struct) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(event).items() if value is not msgspec.UNSET}
+
+
+def _members(given: dict[str, Any], fields: Mapping[str, Any], cls: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the members *given* of an exact type as those of the public type *cls*."""
+    for name, value in given.items():
+        if type(value) not in _SCALAR_TYPES:
+            given[name] = _shown(value, fields[name], cls)
+    return given
+
+
+def _shown(value: Any, declared: Any, cls: type[msgspec.Struct]) -> Any:
+    """Return a value of an exact type as that of a field of the public type *cls*."""
+    if value is None:
+        return math.nan if declared in _NUMBERS else None
+    if not isinstance(declared, tuple):
+        return value
+    constructor, part = declared
+    if constructor == "object":
+        inner = getattr(import_module(cls.__module__), type(value).__name__)
+        return inner(**_members(_given(value), part, inner))
+    if isinstance(value, dict):
+        return {key: _shown(member, part, cls) for key, member in value.items()}
+    return [_shown(item, part, cls) for item in value] if isinstance(value, list) else value
+
+
 @cache
 def _member_types(profile: Profile, kind: str | None) -> dict[str, Any]:
-    cls = event_types(profile).get(kind)
-    if cls is not None:
-        # With its decoder, the types of its members are known too.
-        _open(cls)
-    return {} if cls is None else {field.encode_name: field.type for field in msgspec.structs.fields(cls)}
+    if kind not in event_types(profile):
+        return {}
+    cls = _exact(kind, profile)
+    # With its decoder, the types of its members are known too.
+    _open(cls)
+    return {field.encode_name: field.type for field in msgspec.structs.fields(cls)}
 
 
 @cache
@@ -141,21 +227,35 @@ def _decoded(lines: Sequence[bytes], decode: Callable[[bytes], Any]) -> tuple[li
 
 
 @cache
-def _closed(profile: Profile) -> _Closed:
+def _closed(profile: Profile, family: Literal["public", "exact"]) -> _Closed:
+    """Return the decoder of the types that have no nested objects; that of the public ones refuses null."""
     tag = STREAMS[profile]["tag"]
-    public: dict[type, type] = {}
-    for kind, cls in event_types(profile).items():
+    types = event_types(profile) if family == "public" else _exact_types(profile)
+    kinds: dict[type, str | None] = {}
+    for kind, cls in types.items():
         if all(map(_is_closed, FIELDS[profile][kind or "entry"].values())):
+            fields = _without_null(cls) if family == "public" else []
             closed = msgspec.defstruct(
-                cls.__name__, [], bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
+                cls.__name__, fields, bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
             )
-            public[closed] = cls
-    types = tuple(public)
+            kinds[closed] = kind
+    decoded = tuple(kinds)
     if tag is not None:
         # Only a union requires the tag; no line has this one.
-        types = (*types, msgspec.defstruct("Unused", [], tag_field=tag, tag="\0"))
-    decode = typed_decoder(Union[types]).decode  # noqa: UP007 - the types are known here only
-    return _Closed(decode, public, {cls: _tag(cls) for cls in public.values()})
+        decoded = (*decoded, msgspec.defstruct("Unused", [], tag_field=tag, tag="\0"))
+    decode = typed_decoder(Union[decoded]).decode  # noqa: UP007 - the types are known here only
+    return _Closed(decode, kinds)
+
+
+def _without_null(cls: type[msgspec.Struct]) -> list[Any]:
+    """Return the fields of a public type that may be None with types that do not take null."""
+    found: list[Any] = []
+    for field in msgspec.structs.fields(cls):
+        parts = get_args(field.type)
+        if type(None) in parts:
+            taken: Any = Union[tuple(each for each in parts if each is not type(None))]  # noqa: UP007 - known here only
+            found.append((field.name, taken) if field.required else (field.name, taken, None))
+    return found
 
 
 def _is_closed(declared: Any) -> bool:
@@ -177,21 +277,27 @@ def _tag(cls: type[msgspec.Struct]) -> str | None:
 
 
 def _record_classes(profile: Profile) -> tuple[type[msgspec.Struct], ...]:
+    return _classes(profile, "")
+
+
+def _exact(kind: str | None, profile: Profile) -> type[msgspec.Struct]:
+    """Return the type of *kind* that keeps absent and null apart."""
+    return _exact_types(profile)[kind]
+
+
+@cache
+def _exact_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
+    return {_tag(cls): cls for cls in _classes(profile, "exact_")}
+
+
+def _classes(profile: Profile, family: str) -> tuple[type[msgspec.Struct], ...]:
     if profile not in ("toy/v1", "kaun/v1", "metrics/v1"):
         # The types of a user's profile are the user's own.
         return ()
-    # Most programs read one profile; importing the types of the others would waste time.
-    if profile == "toy/v1":
-        from toyspec.generated.toy_v1 import ToyV1Record
-
-        return get_args(ToyV1Record)
-    if profile == "kaun/v1":
-        from toyspec.generated.kaun_v1 import KaunV1Record
-
-        return (KaunV1Record,)
-    from toyspec.generated.metrics_v1 import MetricsV1Record
-
-    return (MetricsV1Record,)
+    # Most programs read one profile, in which null is rare; importing the types of the others would waste time.
+    module = import_module(f"toyspec.generated.{family}{profile.replace('/', '_')}")
+    record = getattr(module, f"{''.join(part.capitalize() for part in profile.split('/'))}Record")
+    return get_args(record) or (record,)
 
 
 def typed_decoder(wanted: Any) -> msgspec.json.Decoder[Any]:

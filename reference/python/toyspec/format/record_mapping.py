@@ -171,7 +171,11 @@ def with_lost_numbers(value: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(lost, dict):
         return dict(value)
     words = {name: _NOT_FINITE[word] for name, word in lost.items() if isinstance(word, str) and word in _NOT_FINITE}
-    return {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
+    restored = {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
+    if isinstance(value.get("values"), dict):
+        # The numbers of ``scalars`` have no names but those in it.
+        restored["values"] = {key: _restored(member, key, words) for key, member in value["values"].items()}
+    return restored
 
 
 def _restored(value: Any, name: str, words: Mapping[str, float]) -> Any:

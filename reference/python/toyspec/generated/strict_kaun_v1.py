@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from toyspec.generated import kaun_v1 as public
+from toyspec.generated import exact_kaun_v1 as exact
 
 
-class Scalar(public.Scalar, kw_only=True, forbid_unknown_fields=True):
+class Scalar(exact.Scalar, kw_only=True, forbid_unknown_fields=True):
     """A Scalar that has only known keys and safe integers."""
 
     step: Annotated[int, Meta(ge=0, le=9007199254740991)]

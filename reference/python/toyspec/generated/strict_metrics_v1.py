@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from toyspec.generated import metrics_v1 as public
+from toyspec.generated import exact_metrics_v1 as exact
 
 
-class MetricsEntry(public.MetricsEntry, kw_only=True, forbid_unknown_fields=True):
+class MetricsEntry(exact.MetricsEntry, kw_only=True, forbid_unknown_fields=True):
     """A MetricsEntry that has only known keys and safe integers."""
 
     step: Annotated[int, Meta(ge=0, le=4294967295)]

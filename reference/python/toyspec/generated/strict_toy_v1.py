@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from toyspec.generated import toy_v1 as public
+from toyspec.generated import exact_toy_v1 as exact
 
 
-class Host(public.Host, kw_only=True, forbid_unknown_fields=True):
+class Host(exact.Host, kw_only=True, forbid_unknown_fields=True):
     """A Host that has only known keys and safe integers."""
 
     name: str | UnsetType = UNSET
@@ -20,7 +20,7 @@ class Host(public.Host, kw_only=True, forbid_unknown_fields=True):
     memory_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class Backend(public.Backend, kw_only=True, forbid_unknown_fields=True):
+class Backend(exact.Backend, kw_only=True, forbid_unknown_fields=True):
     """A Backend that has only known keys and safe integers."""
 
     kind: str
@@ -29,7 +29,7 @@ class Backend(public.Backend, kw_only=True, forbid_unknown_fields=True):
     count: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class Git(public.Git, kw_only=True, forbid_unknown_fields=True):
+class Git(exact.Git, kw_only=True, forbid_unknown_fields=True):
     """A Git that has only known keys and safe integers."""
 
     sha: str
@@ -38,7 +38,7 @@ class Git(public.Git, kw_only=True, forbid_unknown_fields=True):
     remote: str | UnsetType = UNSET
 
 
-class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
+class Model(exact.Model, kw_only=True, forbid_unknown_fields=True):
     """A Model that has only known keys and safe integers."""
 
     arch: str | UnsetType = UNSET
@@ -62,7 +62,7 @@ class Model(public.Model, kw_only=True, forbid_unknown_fields=True):
     shape: str | UnsetType = UNSET
 
 
-class Parent(public.Parent, kw_only=True, forbid_unknown_fields=True):
+class Parent(exact.Parent, kw_only=True, forbid_unknown_fields=True):
     """A Parent that has only known keys and safe integers."""
 
     run_id: Annotated[str, Meta(pattern='^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])')]
@@ -70,7 +70,7 @@ class Parent(public.Parent, kw_only=True, forbid_unknown_fields=True):
     path: str | UnsetType = UNSET
 
 
-class Dataset(public.Dataset, kw_only=True, forbid_unknown_fields=True):
+class Dataset(exact.Dataset, kw_only=True, forbid_unknown_fields=True):
     """A Dataset that has only known keys and safe integers."""
 
     name: str
@@ -80,7 +80,7 @@ class Dataset(public.Dataset, kw_only=True, forbid_unknown_fields=True):
     rows: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class Cost(public.Cost, kw_only=True, forbid_unknown_fields=True):
+class Cost(exact.Cost, kw_only=True, forbid_unknown_fields=True):
     """A Cost that has only known keys and safe integers."""
 
     total_params: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
@@ -88,21 +88,21 @@ class Cost(public.Cost, kw_only=True, forbid_unknown_fields=True):
     flops_per_token: float | None | UnsetType = UNSET
 
 
-class Message(public.Message, kw_only=True, forbid_unknown_fields=True):
+class Message(exact.Message, kw_only=True, forbid_unknown_fields=True):
     """A Message that has only known keys and safe integers."""
 
     role: str
     content: str
 
 
-class Author(public.Author, kw_only=True, forbid_unknown_fields=True):
+class Author(exact.Author, kw_only=True, forbid_unknown_fields=True):
     """A Author that has only known keys and safe integers."""
 
     kind: Literal["human", "agent", "program"]
     name: str | UnsetType = UNSET
 
 
-class QualityGate(public.QualityGate, kw_only=True, forbid_unknown_fields=True):
+class QualityGate(exact.QualityGate, kw_only=True, forbid_unknown_fields=True):
     """A QualityGate that has only known keys and safe integers."""
 
     passed: bool | UnsetType = UNSET
@@ -113,7 +113,7 @@ class QualityGate(public.QualityGate, kw_only=True, forbid_unknown_fields=True):
     status: str | UnsetType = UNSET
 
 
-class Stats(public.Stats, kw_only=True, forbid_unknown_fields=True):
+class Stats(exact.Stats, kw_only=True, forbid_unknown_fields=True):
     """A Stats that has only known keys and safe integers."""
 
     requests: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
@@ -121,7 +121,7 @@ class Stats(public.Stats, kw_only=True, forbid_unknown_fields=True):
     errors: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
+class RunStart(exact.RunStart, kw_only=True, forbid_unknown_fields=True):
     """A RunStart that has only known keys and safe integers."""
 
     schema: Literal["toy/v1"] | UnsetType = UNSET
@@ -151,7 +151,7 @@ class RunStart(public.RunStart, kw_only=True, forbid_unknown_fields=True):
     franken_moe: dict[str, Any] | UnsetType = UNSET
 
 
-class Step(public.Step, kw_only=True, forbid_unknown_fields=True):
+class Step(exact.Step, kw_only=True, forbid_unknown_fields=True):
     """A Step that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -171,7 +171,7 @@ class Step(public.Step, kw_only=True, forbid_unknown_fields=True):
     nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
-class Tap(public.Tap, kw_only=True, forbid_unknown_fields=True):
+class Tap(exact.Tap, kw_only=True, forbid_unknown_fields=True):
     """A Tap that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -194,7 +194,7 @@ class Tap(public.Tap, kw_only=True, forbid_unknown_fields=True):
     gram: list[list[float | None]] | UnsetType = UNSET
 
 
-class Grad(public.Grad, kw_only=True, forbid_unknown_fields=True):
+class Grad(exact.Grad, kw_only=True, forbid_unknown_fields=True):
     """A Grad that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -215,7 +215,7 @@ class Grad(public.Grad, kw_only=True, forbid_unknown_fields=True):
     gram: list[list[float | None]] | UnsetType = UNSET
 
 
-class OpTiming(public.OpTiming, kw_only=True, forbid_unknown_fields=True):
+class OpTiming(exact.OpTiming, kw_only=True, forbid_unknown_fields=True):
     """A OpTiming that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -225,7 +225,7 @@ class OpTiming(public.OpTiming, kw_only=True, forbid_unknown_fields=True):
     compute_us: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class Drift(public.Drift, kw_only=True, forbid_unknown_fields=True):
+class Drift(exact.Drift, kw_only=True, forbid_unknown_fields=True):
     """A Drift that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -239,7 +239,7 @@ class Drift(public.Drift, kw_only=True, forbid_unknown_fields=True):
     freq: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
 
 
-class Sample(public.Sample, kw_only=True, forbid_unknown_fields=True):
+class Sample(exact.Sample, kw_only=True, forbid_unknown_fields=True):
     """A Sample that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -257,7 +257,7 @@ class Sample(public.Sample, kw_only=True, forbid_unknown_fields=True):
     truncated: bool | UnsetType = UNSET
 
 
-class Eval(public.Eval, kw_only=True, forbid_unknown_fields=True):
+class Eval(exact.Eval, kw_only=True, forbid_unknown_fields=True):
     """A Eval that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -271,7 +271,7 @@ class Eval(public.Eval, kw_only=True, forbid_unknown_fields=True):
     nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
-class Compare(public.Compare, kw_only=True, forbid_unknown_fields=True):
+class Compare(exact.Compare, kw_only=True, forbid_unknown_fields=True):
     """A Compare that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -283,7 +283,7 @@ class Compare(public.Compare, kw_only=True, forbid_unknown_fields=True):
     ppl_ratio: float | None | UnsetType = UNSET
 
 
-class RegionEnter(public.RegionEnter, kw_only=True, forbid_unknown_fields=True):
+class RegionEnter(exact.RegionEnter, kw_only=True, forbid_unknown_fields=True):
     """A RegionEnter that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -292,7 +292,7 @@ class RegionEnter(public.RegionEnter, kw_only=True, forbid_unknown_fields=True):
     region: str
 
 
-class RegionExit(public.RegionExit, kw_only=True, forbid_unknown_fields=True):
+class RegionExit(exact.RegionExit, kw_only=True, forbid_unknown_fields=True):
     """A RegionExit that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -301,7 +301,7 @@ class RegionExit(public.RegionExit, kw_only=True, forbid_unknown_fields=True):
     region: str
 
 
-class Note(public.Note, kw_only=True, forbid_unknown_fields=True):
+class Note(exact.Note, kw_only=True, forbid_unknown_fields=True):
     """A Note that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -314,7 +314,7 @@ class Note(public.Note, kw_only=True, forbid_unknown_fields=True):
     dropped: dict[str, Annotated[int, Meta(ge=0, le=9007199254740991)]] | UnsetType = UNSET
 
 
-class RunEnd(public.RunEnd, kw_only=True, forbid_unknown_fields=True):
+class RunEnd(exact.RunEnd, kw_only=True, forbid_unknown_fields=True):
     """A RunEnd that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -333,7 +333,7 @@ class RunEnd(public.RunEnd, kw_only=True, forbid_unknown_fields=True):
     energy_joules: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
 
 
-class RunResume(public.RunResume, kw_only=True, forbid_unknown_fields=True):
+class RunResume(exact.RunResume, kw_only=True, forbid_unknown_fields=True):
     """A RunResume that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -346,7 +346,7 @@ class RunResume(public.RunResume, kw_only=True, forbid_unknown_fields=True):
     world_size: Annotated[int, Meta(ge=1, le=9007199254740991)] | UnsetType = UNSET
 
 
-class System(public.System, kw_only=True, forbid_unknown_fields=True):
+class System(exact.System, kw_only=True, forbid_unknown_fields=True):
     """A System that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -358,7 +358,7 @@ class System(public.System, kw_only=True, forbid_unknown_fields=True):
     extra: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None] | UnsetType = UNSET
 
 
-class Scalars(public.Scalars, kw_only=True, forbid_unknown_fields=True):
+class Scalars(exact.Scalars, kw_only=True, forbid_unknown_fields=True):
     """A Scalars that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -370,7 +370,7 @@ class Scalars(public.Scalars, kw_only=True, forbid_unknown_fields=True):
     nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
 
 
-class Define(public.Define, kw_only=True, forbid_unknown_fields=True):
+class Define(exact.Define, kw_only=True, forbid_unknown_fields=True):
     """A Define that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -382,7 +382,7 @@ class Define(public.Define, kw_only=True, forbid_unknown_fields=True):
     step_name: str | UnsetType = UNSET
 
 
-class Artifact(public.Artifact, kw_only=True, forbid_unknown_fields=True):
+class Artifact(exact.Artifact, kw_only=True, forbid_unknown_fields=True):
     """A Artifact that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -395,7 +395,7 @@ class Artifact(public.Artifact, kw_only=True, forbid_unknown_fields=True):
     media_type: str | UnsetType = UNSET
 
 
-class Media(public.Media, kw_only=True, forbid_unknown_fields=True):
+class Media(exact.Media, kw_only=True, forbid_unknown_fields=True):
     """A Media that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -412,7 +412,7 @@ class Media(public.Media, kw_only=True, forbid_unknown_fields=True):
     seconds: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
 
 
-class Histogram(public.Histogram, kw_only=True, forbid_unknown_fields=True):
+class Histogram(exact.Histogram, kw_only=True, forbid_unknown_fields=True):
     """A Histogram that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -423,7 +423,7 @@ class Histogram(public.Histogram, kw_only=True, forbid_unknown_fields=True):
     counts: list[Annotated[float, Meta(ge=0)]]
 
 
-class Alert(public.Alert, kw_only=True, forbid_unknown_fields=True):
+class Alert(exact.Alert, kw_only=True, forbid_unknown_fields=True):
     """A Alert that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -439,7 +439,7 @@ class Alert(public.Alert, kw_only=True, forbid_unknown_fields=True):
     rank: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
-class Reference(public.Reference, kw_only=True, forbid_unknown_fields=True):
+class Reference(exact.Reference, kw_only=True, forbid_unknown_fields=True):
     """A Reference that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -451,7 +451,7 @@ class Reference(public.Reference, kw_only=True, forbid_unknown_fields=True):
     sha256: str | UnsetType = UNSET
 
 
-class Align(public.Align, kw_only=True, forbid_unknown_fields=True):
+class Align(exact.Align, kw_only=True, forbid_unknown_fields=True):
     """A Align that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -466,7 +466,7 @@ class Align(public.Align, kw_only=True, forbid_unknown_fields=True):
     bp_norm: float | None | UnsetType = UNSET
 
 
-class Mask(public.Mask, kw_only=True, forbid_unknown_fields=True):
+class Mask(exact.Mask, kw_only=True, forbid_unknown_fields=True):
     """A Mask that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
@@ -477,7 +477,7 @@ class Mask(public.Mask, kw_only=True, forbid_unknown_fields=True):
     density: Annotated[float, Meta(ge=0, le=1)] | None
 
 
-class Route(public.Route, kw_only=True, forbid_unknown_fields=True):
+class Route(exact.Route, kw_only=True, forbid_unknown_fields=True):
     """A Route that has only known keys and safe integers."""
 
     phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET

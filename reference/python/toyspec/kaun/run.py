@@ -17,9 +17,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import msgspec
-from msgspec import UNSET
 
-from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.format.decoding import typed
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.generated.limits import MAX_SAFE_RUN_ID_CHARS
@@ -44,7 +44,6 @@ _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
 _ATTEMPTS = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_DECODER = msgspec.json.Decoder(Scalar)
 
 
 def runs_dir() -> str:
@@ -107,8 +106,8 @@ class KaunRun:
             run_id=_new_id(wall, experiment),
             created_at=wall,
             tags=list(tags),
-            experiment=UNSET if experiment is None else experiment,
-            config=dict(config) if config else UNSET,
+            experiment=experiment,
+            config=dict(config) if config else None,
         )
         text = encode(manifest, profile="kaun/v1", kind="run")
         root = runs_dir() if base is None else os.fspath(base)
@@ -138,6 +137,9 @@ class KaunRun:
     def latest(cls, base: str | os.PathLike[str] | None = None) -> KaunRun | None:
         """Return the run of the newest name under *base* with a readable manifest; None if there is none."""
         return next(_runs(runs_dir() if base is None else os.fspath(base)), None)
+
+    def __repr__(self) -> str:
+        return f"<KaunRun {self.directory!r}>"
 
     @property
     def run_id(self) -> str:
@@ -190,10 +192,7 @@ class KaunRun:
 
     def append(self, scalar: Scalar) -> None:
         """Append a scalar; its ``wall_time`` is now unless it has one."""
-        event = {"type": "scalar", **msgspec.structs.asdict(scalar)}
-        if scalar.wall_time is UNSET:
-            event["wall_time"] = self._clock.wall()
-        self._append(event)
+        self._append({"wall_time": self._clock.wall()} | members_of(scalar))
 
     def open_events(self) -> ScalarStream:
         """Return the scalars of the run as a stream to be read on and on, from the first."""
@@ -328,7 +327,7 @@ def _line_of(event: Mapping[str, Any]) -> bytes:
     """Return the text of a scalar; raise InvalidEventError or RecordRefusedError."""
     line = encode(event, profile="kaun/v1")
     try:
-        _DECODER.decode(line)
+        typed(line, "scalar", "kaun/v1")
     except msgspec.ValidationError as error:
         raise InvalidEventError(f"scalar is invalid: {error}") from error
     return line

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
+from toyspec.format.decoding import typed
 from toyspec.format.record_mapping import cut_count
 from toyspec.generated.kaun_v1 import Scalar
 from toyspec.generated.runs import KAUN_SMALLER_IS_BETTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_DECODER = msgspec.json.Decoder(Scalar)
 
 
 def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
@@ -23,10 +22,10 @@ def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
     An invalid optional member counts as absent, ``wall_time`` as 0; a step or epoch with a fraction is cut.
     """
     try:
-        scalar = _DECODER.decode(line)
+        scalar: Scalar = typed(line, "scalar", "kaun/v1")
     except (msgspec.MsgspecError, UnicodeDecodeError):
         scalar = _lenient(value)
-    scalar.wall_time = 0.0 if scalar.wall_time is UNSET else scalar.wall_time
+    scalar.wall_time = scalar.wall_time or 0.0
     return scalar
 
 
@@ -39,9 +38,9 @@ def lateness(step: int, epoch: object) -> tuple[int, int]:
     return step, -1 if count is None else count
 
 
-def is_smaller_better(tag: str, minimize: bool | UnsetType) -> bool:
-    """Return whether smaller values of *tag* are better, *minimize* being what its scalars say last."""
-    if minimize is not UNSET:
+def is_smaller_better(tag: str, minimize: bool | None) -> bool:
+    """Return whether smaller values of *tag* are better, *minimize* being what its scalars say last, if anything."""
+    if minimize is not None:
         return minimize
     # In any case of the ASCII letters, and of no others.
     lowered = tag.encode("utf-8", "replace").lower().decode("utf-8", "replace")
@@ -60,10 +59,10 @@ def _lenient(value: Mapping[str, Any]) -> Scalar:
     return Scalar(
         step=step,
         tag=tag,
-        value=None if number is None else float(number),
-        wall_time=float(wall_time) if wall_time is not None and _is_number(wall_time) else UNSET,
-        minimize=minimize if isinstance(minimize, bool) else UNSET,
-        epoch=UNSET if epoch is None else epoch,
+        value=math.nan if number is None else float(number),
+        wall_time=float(wall_time) if wall_time is not None and _is_number(wall_time) else None,
+        minimize=minimize if isinstance(minimize, bool) else None,
+        epoch=epoch,
     )
 
 

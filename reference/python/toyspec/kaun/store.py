@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
-
-from msgspec import UNSET
 
 from toyspec.kaun.scalars import is_smaller_better, lateness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from msgspec import UnsetType
 
     from toyspec.generated.kaun_v1 import Scalar
 
@@ -62,7 +59,7 @@ class ScalarStore:
         Smaller is better if the last ``minimize`` of the tag is true or, without any, if the tag has ``loss``
         or ``error`` in it. What is not finite takes no part. Of equal ones, the first is the best.
         """
-        smaller = is_smaller_better(tag, self._minimize.get(tag, UNSET))
+        smaller = is_smaller_better(tag, self._minimize.get(tag))
         return (self._smallest if smaller else self._largest).get(tag)
 
     def clear(self) -> None:
@@ -71,7 +68,7 @@ class ScalarStore:
         self._latest: dict[str, Scalar] = {}
         self._smallest: dict[str, Scalar] = {}
         self._largest: dict[str, Scalar] = {}
-        self._minimize: dict[str, bool | UnsetType] = {}
+        self._minimize: dict[str, bool] = {}
         self._epoch: int | None = None
 
     def _take(self, scalar: Scalar) -> None:
@@ -80,14 +77,14 @@ class ScalarStore:
         latest = self._latest.get(tag)
         if latest is None or lateness(scalar.step, scalar.epoch) > lateness(latest.step, latest.epoch):
             self._latest[tag] = scalar
-        if scalar.epoch is not UNSET:
+        if scalar.epoch is not None:
             self._epoch = scalar.epoch if self._epoch is None else max(self._epoch, scalar.epoch)
-        if scalar.minimize is not UNSET:
+        if scalar.minimize is not None:
             self._minimize[tag] = scalar.minimize
-        if scalar.value is None:
+        if not math.isfinite(scalar.value):
             return
         smallest, largest = self._smallest.get(tag), self._largest.get(tag)
-        if smallest is None or smallest.value is None or scalar.value < smallest.value:
+        if smallest is None or scalar.value < smallest.value:
             self._smallest[tag] = scalar
-        if largest is None or largest.value is None or scalar.value > largest.value:
+        if largest is None or scalar.value > largest.value:
             self._largest[tag] = scalar

@@ -18,10 +18,10 @@ import threading
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 import msgspec
-from msgspec import UNSET
 
 from toyspec.errors import StreamMissingError, StreamRefusedError, ToyspecError
 from toyspec.format.canonical import InvalidEventError, encode, members_of
+from toyspec.format.decoding import typed
 from toyspec.format.line_validation import validate
 from toyspec.format.numbers import binary32
 from toyspec.format.scalars import items
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _BLOCK_BYTES = 1 << 16
-_DECODER = msgspec.json.Decoder(MetricsEntry)
 _KEYS = tuple(f'"{key}"'.encode() for key in FIELDS["metrics/v1"]["entry"])
 _POINTERS = frozenset(f"/{key}" for key in FIELDS["metrics/v1"]["entry"])
 _DEFAULT = Options()
@@ -125,7 +124,7 @@ class MetricsLog:
         if entry is not None and fields:
             raise TypeError("pass a whole entry or its fields, not both")
         line = _encoded(fields if entry is None else entry)
-        recorded = _rounded(_DECODER.decode(line))
+        recorded = _rounded(typed(line, None, "metrics/v1"))
         file = self._writable()
         with file.lock:
             before = file.appended
@@ -143,7 +142,7 @@ class MetricsLog:
         """Return the log in numbers."""
         if not self._entries:
             return MetricsSummary()
-        losses = [entry.loss for entry in self._entries if entry.loss is not None]
+        losses = [entry.loss for entry in self._entries if math.isfinite(entry.loss)]
         return MetricsSummary(
             total_steps=len(self._entries),
             total_wall_time_ms=self._entries[-1].wall_time_ms,
@@ -164,6 +163,9 @@ class MetricsLog:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+    def __repr__(self) -> str:
+        return f"<MetricsLog {self.path!r} entries={len(self)}>"
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -225,14 +227,14 @@ class MetricsLog:
         if isinstance(item, Gap):
             raise MetricsLogError(self.path, item.line, f"{item.reason}: {item.message}")
         try:
-            entry = _DECODER.decode(item.raw)
+            entry = typed(item.raw, None, "metrics/v1")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MetricsLogError(self.path, item.line, str(error)) from error
         repeated = _repeated_key(item.raw)
         if repeated is not None:
             raise MetricsLogError(self.path, item.line, f"duplicate-key: {repeated}")
         numbers = [getattr(entry, name) for name in _BINARY32] + list((entry.extra or {}).values())
-        if self._strict and None in numbers:
+        if self._strict and any(map(math.isnan, numbers)):
             raise MetricsLogError(self.path, item.line, "not-readable-by-source: a number is null")
         return _rounded(entry)
 
@@ -245,13 +247,13 @@ def grad_norm(grads: Iterable[SupportsFloat]) -> float:
 
 
 def _encoded(entry: MetricsEntry | Mapping[str, Any]) -> bytes:
-    members = {key: value for key, value in members_of(entry).items() if value is not UNSET}
+    members = members_of(entry)
     unknown = members.keys() - FIELDS["metrics/v1"]["entry"].keys()
     if unknown:
         raise TypeError(f"a metrics entry has no field {', '.join(sorted(unknown))}")
     line = encode({"extra": {}, **members}, profile="metrics/v1")
     try:
-        _DECODER.decode(line)
+        typed(line, None, "metrics/v1")
     except msgspec.ValidationError as error:
         raise InvalidEventError(f"the metrics entry is invalid: {error}") from error
     return line
@@ -268,8 +270,9 @@ def _rounded(entry: MetricsEntry) -> MetricsEntry:
     )
 
 
-def _binary32(value: float | None) -> float | None:
-    return None if value is None else binary32(value)
+def _binary32(value: float) -> float:
+    # Entries are equal that have the same NaN.
+    return math.nan if math.isnan(value) else binary32(value)
 
 
 def _repeated_key(line: bytes) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 
+from toyspec.errors import check_choice
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -85,6 +86,9 @@ class Follower:
         self._tail = tail
         self._items = tail.run(polling)
 
+    def __repr__(self) -> str:
+        return f"<Follower of {self._tail.path!r}>"
+
     def __iter__(self) -> Self:
         return self
 
@@ -154,8 +158,7 @@ def follow(  # noqa: PLR0913
     Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
     After a file was opened, such errors are waited out; see ``Follower.trouble``.
     """
-    if until not in get_args(Until):
-        raise ValueError(f"until is {until!r}; it must be one of {', '.join(get_args(Until))}")
+    check_choice("until", until, get_args(Until))
     if profile is not None and profile not in get_args(Profile):
         from toyspec.format.own_profiles import profile_named
 
@@ -214,7 +217,7 @@ class _Tail:
     ) -> None:
         self._last = last
         self._choice = choice
-        self._path = path
+        self.path = path
         self._until = until
         self._new_feed = feed
         self._stream = LiveStream(self._located, chunk_bytes=_CHUNK_BYTES)
@@ -223,7 +226,7 @@ class _Tail:
         self._begin_stream(path)
 
     def _located(self) -> str:
-        return locate_stream(self._path, self._choice.stream_files)[0]
+        return locate_stream(self.path, self._choice.stream_files)[0]
 
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)

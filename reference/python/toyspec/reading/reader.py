@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 
-from toyspec.errors import DamagedStreamError, TornStreamError
+from toyspec.errors import DamagedStreamError, TornStreamError, check_choice
 from toyspec.findings import Profile
 from toyspec.format.profiles import closing_kind, detect_profile
 from toyspec.generated import messages, rules
@@ -61,6 +61,9 @@ class Reading:
         self._walk = _Walk(source, mode, feed, attempts)
         self._blocks = self._walk.blocks()
         self._records: Iterator[Record] = chain.from_iterable(self._blocks)
+
+    def __repr__(self) -> str:
+        return f"<Reading of {self._walk.source.name!r}>"
 
     def __iter__(self) -> Iterator[Record]:
         # The underlying iterator, so that a loop makes no call of this class for each record.
@@ -316,9 +319,9 @@ def read(  # noqa: PLR0913 - each is an option of its own
     Raises StreamMissingError or StreamUnreadableError if there is nothing to read, and ValueError or TypeError for
     wrong arguments. See Reading for what iterating raises.
     """
-    _choice("mode", mode, get_args(Mode))
-    _choice("attempts", attempts, get_args(AttemptView))
-    _choice("decode", decode, get_args(Target))
+    check_choice("mode", mode, get_args(Mode))
+    check_choice("attempts", attempts, get_args(AttemptView))
+    check_choice("decode", decode, get_args(Target))
     profile = None if profile is None else _profile(profile)
     choice = DialectChoice.of(dialect)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
@@ -373,11 +376,6 @@ def _read_as(source: Source, detect: Callable[..., Profile | None], choice: Dial
         return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
     except OSError as error:
         raise unreadable(source.name, error, offset=0) from error
-
-
-def _choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
 
 
 def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:

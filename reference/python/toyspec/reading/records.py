@@ -212,8 +212,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def event(self) -> Any:
         """The object as the type of its kind, for example ``Step``; None if the kind is unknown or a field is wrong.
 
-        A member that the record lacks is ``msgspec.UNSET`` there, which counts as false; None is null: the number
-        was not finite. ``get`` returns None for both, and ``values`` has only what the record has.
+        A member that the record lacks is None there. A number that is null was not finite: it is NaN, or the infinity
+        that the record says it was.
 
         The formats of dates and the rules that relate records are not checked here; the checker does that.
         """

@@ -11,9 +11,9 @@ from importlib import import_module
 from itertools import islice, repeat
 from math import isnan, nan
 from operator import lt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from toyspec.errors import ExpressionError
+from toyspec.errors import ExpressionError, check_choice
 from toyspec.escaping import printable, shortened
 from toyspec.format.record_mapping import mapping_of
 from toyspec.places.addresses import public
@@ -21,12 +21,11 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import NumberBlock, latest
 from toyspec.reading.placing import Placing
-from toyspec.reading.reader import read
+from toyspec.reading.reader import AttemptView, read
 from toyspec.reading.rows import MixedBlock, RowBlock
 from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
-    from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
 
     Place = tuple[int, int | float, int]
@@ -60,6 +59,7 @@ def history(
     Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
     """
+    check_choice("attempts", attempts, get_args(AttemptView))
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
     wanted = [metrics] if isinstance(metrics, str) else metrics
     path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
@@ -135,6 +135,7 @@ class History(Mapping[str, Sequence[Cell]]):
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
+        title += f"; {self.damaged_bytes} bytes of the log cannot be read" if self.damaged_bytes else ""
         return "\n".join([title, *lines])
 
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
-from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.errors import StreamError, UnknownFormatError, check_choice
 from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
@@ -61,6 +61,8 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     in ``skipped``. *on_progress* is given the number of bytes done and of all bytes; before that, *on_look* is called
     for each file that may be a log of another program.
     """
+    check_choice("read", read, get_args(Extent))
+    check_choice("on_error", on_error, ("skip", "raise"))
     own = [os.fspath(each) for each in profiles]
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
     others: list[str] = []

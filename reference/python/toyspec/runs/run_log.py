@@ -11,7 +11,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.engine import native
-from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError
+from toyspec.errors import RunStartMissingError, StreamError, StreamMissingError, StreamReplacedError, check_choice
 from toyspec.format.numbers import finite_number, is_number_or_null
 from toyspec.format.profiles import EVENTS_FILE, stream_name
 from toyspec.places.addresses import is_address, path_in, public
@@ -121,6 +121,7 @@ class RunLog:
         left out with a warning; with *on_error* ``"raise"``, the error is raised. Raises StreamMissingError if *root*
         is not a directory.
         """
+        check_choice("on_error", on_error, ("skip", "raise"))
         runs = []
         for path in _run_directories(os.fspath(root)):
             try:
@@ -136,6 +137,9 @@ class RunLog:
                 warnings.warn(f"run left out: {error}", stacklevel=2)
         runs.sort(key=lambda run: (run.final_loss is None, run.final_loss or 0.0, os.path.basename(run.dir)))
         return runs
+
+    def __repr__(self) -> str:
+        return f"<RunLog {self.dir!r} run_id={self.run_id!r} state={self.report.state!r}>"
 
     @property
     def run_id(self) -> str | None:

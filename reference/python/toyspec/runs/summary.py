@@ -9,8 +9,6 @@ from functools import cached_property, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
-from msgspec import UNSET
-
 from toyspec.format.numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 from toyspec.format.record_mapping import mapping_of
@@ -205,7 +203,7 @@ class RunSummary:
         """Return whether smaller values of the series *name* are better; None if that is unknown."""
         if self.profile == "kaun/v1":
             stated = self.goals.get(name)
-            return is_smaller_better(name, UNSET if stated is None else stated == "min")
+            return is_smaller_better(name, None if stated is None else stated == "min")
         goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from toyspec.findings import Profile, State
 from toyspec.format.decoding import valid_member
-from toyspec.format.numbers import binary32
+from toyspec.format.numbers import binary32, finite_number
 from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.generated.fields import FIELDS, REQUIRED
 from toyspec.generated.kaun_v1 import RunManifest
@@ -178,8 +178,8 @@ def _kaun_tags(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def _point(scalar: Scalar) -> dict[str, Any]:
-    epoch = {} if scalar.epoch is UNSET else {"epoch": scalar.epoch}
-    return {"step": scalar.step, **epoch, "value": scalar.value}
+    epoch = {} if scalar.epoch is None else {"epoch": scalar.epoch}
+    return {"step": scalar.step, **epoch, "value": finite_number(scalar.value)}
 
 
 def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:

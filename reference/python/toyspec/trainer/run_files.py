@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,7 +98,7 @@ class TrainingFiles:
                 wall_time_ms=elapsed * 1000,
                 loss=result.loss,
                 grad_norm=result.grad_norm,
-                throughput_samples_per_sec=result.samples / result.wall_us * 1e6 if result.wall_us else None,
+                throughput_samples_per_sec=result.samples / result.wall_us * 1e6 if result.wall_us else math.nan,
                 extra={},
             )
             self._attempt(METRICS_FILE, lambda: metrics.record(entry))

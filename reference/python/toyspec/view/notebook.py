@@ -38,15 +38,19 @@ class ReportFrame:
 
 
 def report(
-    runs: Iterable[RunSummary | str | os.PathLike[str]], *, height: int = 600, buckets: int = DEFAULT_BUCKETS
+    runs: RunSummary | str | os.PathLike[str] | Iterable[RunSummary | str | os.PathLike[str]],
+    *,
+    height: int = 600,
+    buckets: int = DEFAULT_BUCKETS,
 ) -> ReportFrame:
     """Return the report of *runs*, which a notebook shows: the views of ``toyspec view``, offline.
 
-    A run is one of ``list_runs``, or a path or an address, of which all runs below are shown. *height* is in pixels; a
-    curve has at most *buckets* buckets. Raises ValueError for a report that is too large for a notebook, and
-    StreamError for a run that cannot be read.
+    *runs* is one run or several. A run is one of ``list_runs``, or a path or an address, of which all runs below are
+    shown. *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too
+    large for a notebook, and StreamError for a run that cannot be read.
     """
-    paths = [run.path if isinstance(run, RunSummary) else os.fspath(run) for run in runs]
+    several = [runs] if isinstance(runs, (RunSummary, str, os.PathLike)) else runs
+    paths = [run.path if isinstance(run, RunSummary) else os.fspath(run) for run in several]
     page, number = html_report(paths, now=time.time(), buckets=buckets)
     if len(page) > MOST_BYTES:
         raise ValueError(

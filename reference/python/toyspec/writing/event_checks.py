@@ -12,7 +12,7 @@ from msgspec.inspect import LiteralType, StructType, UnionType, type_info
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
-from toyspec.format.decoding import event_types, typed_decoder
+from toyspec.format.decoding import event_types, typed
 from toyspec.format.line_validation import validate
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -22,7 +22,6 @@ _PLACE = re.compile(r" - at `\$\.([\w.]+)`\Z")
 
 # Members of which null says which place is meant: outside of all layers, or all heads together.
 _PLACES_OF = {"tap": frozenset(["layer", "head"]), "grad": frozenset(["head"])}
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 
 
 def check_line(raw: bytes, *, first: bool) -> tuple[str, dict[str, Any]]:
@@ -51,10 +50,8 @@ def check_record(line: bytes, kind: str | None) -> None:
     """
     if kind not in event_types("toy/v1") or kind is None:
         return
-    if kind not in _decoders:
-        _decoders[kind] = typed_decoder(event_types("toy/v1")[kind])
     try:
-        event = _decoders[kind].decode(line)
+        event = typed(line, kind, "toy/v1")
     except msgspec.ValidationError as error:
         fact = f"{error}{_found_at(str(error), line)}{_choices_at(str(error), kind)}"
         raise InvalidEventError(f"{kind} is invalid: {fact}") from error

@@ -56,6 +56,9 @@ class RunBundle:
             os.path.join(self.dir, EVENTS_FILE), settings=Settings(values="exact", clock=clock, calls=calls)
         )
 
+    def __repr__(self) -> str:
+        return f"<RunBundle {self.dir!r}>"
+
     @property
     def dir(self) -> str:
         """Path of the bundle."""

@@ -9,7 +9,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET
 
 from toyspec.format.record_mapping import mapping_of
 from toyspec.generated.fields import FIELDS
@@ -180,7 +179,7 @@ def _scalars_in(line: bytes) -> _Given | None:
 
 def _values_of(step: Step) -> _Given:
     values: dict[str, float | None] = {
-        name: value for name in _STEP_METRICS if (value := getattr(step, name)) is not UNSET
+        name: value for name in _STEP_METRICS if (value := getattr(step, name)) is not None
     }
     extra = step.extra
     if isinstance(extra, dict):

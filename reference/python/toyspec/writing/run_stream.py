@@ -17,6 +17,7 @@ from msgspec import UNSET
 from toyspec.errors import StreamClosedError, StreamRefusedError, ToyspecError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.format.decoding import typed
 from toyspec.format.line_validation import holds_long_number
 from toyspec.format.run_files import leaves_bundle
 from toyspec.generated.fields import FIELDS
@@ -85,8 +86,8 @@ def ready_step(event: Step) -> bytes | None:
     try:
         line = _encode(event)
         # Decoding finds values that the field does not allow; encoding again finds other spellings.
-        found = _STEP_DECODER.decode(line)
-        is_ready = _encode(found) == line and (found.extra is UNSET or list(found.extra) == sorted(found.extra))
+        found = _STEP_DECODER.decode(line) if b"null" not in line else typed(line, "step", "toy/v1")
+        is_ready = _encode(found) == line and (found.extra is None or list(found.extra) == sorted(found.extra))
         # The type allows an integer of any length.
         is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
     except (TypeError, ValueError, msgspec.MsgspecError):
@@ -467,7 +468,7 @@ class RunStream:
         withheld, self._withheld = self._withheld, None
         if withheld is not None:
             # It was dropped before; now it is due.
-            phase = self._progress.phase if withheld.phase is UNSET else withheld.phase
+            phase = self._progress.phase if withheld.phase is None else withheld.phase
             self._progress.pass_step(withheld.step - 1, phase)
             withheld.t = self._watch.seconds()
             self._write_ready_step(withheld)
@@ -533,7 +534,7 @@ class RunStream:
             file.discard()
 
     def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
-        given = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        given = members_of(event)
         kind = given.get("kind")
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
@@ -683,7 +684,7 @@ class RunStream:
 
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
-        phase: str = progress.phase if event.phase is UNSET else event.phase
+        phase: str = progress.phase if event.phase is None else event.phase
         if numbering == "given" and self._is_lenient and not is_step(event.step):
             numbering = self._give_a_number(event)
         if not progress.is_running or self._awaits_first_step or progress.is_resumed_before_steps:
@@ -773,7 +774,7 @@ class RunStream:
 
     def _write_values_of(self, event: Step) -> None:
         """Write the numbers of a step that goes back as plain values, which may come in any order."""
-        members = {key: value for key, value in members_of(event).items() if value is not UNSET}
+        members = members_of(event)
         _make_values(members)
         fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
         self._changed.say_once("step", f"step {event.step} is not after the last one: {fact}")
@@ -795,17 +796,18 @@ class RunStream:
             self._write(event)
             return
         progress = self._progress
-        phase: str = progress.phase if event.phase is UNSET else event.phase
+        phase: str = progress.phase if event.phase is None else event.phase
         progress.admit_step(event.step, phase)
         if b":null" in line:
             if not self._changed.knows_null:
                 self._changed.look("step", members_of(event), msgspec.json.decode(line))
-            words = nonfinite("step", members_of(event)) if event.nonfinite is UNSET else {}
+            words = nonfinite("step", members_of(event)) if event.nonfinite is None else {}
             if words:
                 event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
                 self._write_ready_step(event)
                 return
-        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, event.loss)), event)
+        loss = UNSET if event.loss is None else event.loss
+        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
 
     def _append(self, record: PlacedRecord, step: Step | None = None) -> None:
         """Write a record that is allowed next, and learn from it once it is in the stream."""

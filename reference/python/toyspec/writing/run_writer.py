@@ -157,6 +157,9 @@ class RunWriter(EventMethods):
             )
         self.run_id = resumed
 
+    def __repr__(self) -> str:
+        return f"<RunWriter {self.directory!r} {'active' if self.active else 'inactive'}>"
+
     @property
     def active(self) -> bool:
         """True while calls write records: the file is open and the run has not ended."""
@@ -297,20 +300,20 @@ class RunWriter(EventMethods):
             self._look_at_names(named)
             extra = named if extra is None else self._with_named("extra", extra, named)
         event = _UNCHECKED_STEP(
-            phase=UNSET if phase is None else phase,
+            phase=phase,
             t=0.0,
             step=0 if step is None else step,
-            loss=UNSET if loss is None else loss,
-            ppl=UNSET if ppl is None else ppl,
-            lr=UNSET if lr is None else lr,
-            grad_norm=UNSET if grad_norm is None else grad_norm,
-            tokens=UNSET if tokens is None else tokens,
-            compute_us=UNSET if compute_us is None else compute_us,
-            wall_us=UNSET if wall_us is None else wall_us,
-            token_id=UNSET if token_id is None else token_id,
-            logprob=UNSET if logprob is None else logprob,
-            mtp_loss=UNSET if mtp_loss is None else mtp_loss,
-            extra=UNSET if extra is None else extra,
+            loss=loss,
+            ppl=ppl,
+            lr=lr,
+            grad_norm=grad_norm,
+            tokens=tokens,
+            compute_us=compute_us,
+            wall_us=wall_us,
+            token_id=token_id,
+            logprob=logprob,
+            mtp_loss=mtp_loss,
+            extra=extra,
         )
         self._stream.write_step(event, "counted" if step is None else "given")
 

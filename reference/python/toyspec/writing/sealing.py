@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from toyspec.errors import StreamMissingError, StreamRefusedError
+from toyspec.errors import StreamMissingError, StreamRefusedError, check_choice
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.run_files import rank_of, ranks_beside
 from toyspec.format.seals import seal_line
@@ -67,7 +67,10 @@ def seal(
     StreamRefusedError for a stream that is not complete, has no profile, or is held by a writer, and OSError if the
     system fails; no file is changed then.
     """
+    check_choice("existing", existing, ("refuse", "keep"))
     stream, _ = locate_stream(os.fspath(path))
+    if not os.path.lexists(stream):
+        raise StreamMissingError(stream, "No such file or directory")
     if os.path.basename(stream) not in STREAM_NAMES:
         names = " or ".join(STREAM_NAMES[:2])
         raise StreamRefusedError(stream, "foreign", f"not in a run directory: a stream there is named {names}")
