@@ -283,7 +283,7 @@ def test_a_list_that_is_not_read_is_named(tmp_path: Path) -> None:
 def test_a_step_beyond_binary64_is_none_and_reported(
     name: str, head: str, line: str, rows: int, tmp_path: Path
 ) -> None:
-    """A record with a step that is not finite has no step, and a finding says so, in tables too."""
+    """A record with a step that is not finite has no step, which is a finding, in tables too."""
     log = tmp_path / name
     log.write_text(head + "".join(line.format(step) for step in [*range(rows), "1e400"]))
     found = [(finding.line, finding.message) for finding in check(log).files[0].findings]

@@ -45,7 +45,7 @@ def shortened(text: str, limit: int = MAX_MESSAGE_VALUE_CHARS) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """Return *text* as it is, cut to *limit* characters, for JSON; a cut shows as an ellipsis at the end."""
+    """Return *text* unchanged but cut to *limit* characters, for JSON; a cut shows as an ellipsis at the end."""
     return text if len(text) <= limit else text[: limit - 1] + _ELLIPSIS
 
 

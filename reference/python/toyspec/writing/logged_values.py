@@ -386,7 +386,7 @@ def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return *results*, which may be anything, with built-in numbers, mappings and lists, so that their NaN is seen."""
     found = dict(results)
     for key, value in results.items():
-        # What is nested too deep stays; the encoder says so.
+        # What is nested too deep stays: the encoder reports it.
         with contextlib.suppress(RecordRefusedError):
             found[key] = _in_built_in_type(value, MAX_DEPTH)
     return found
