@@ -373,9 +373,9 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
     form = PatternForm(dialect)
     found = next(filter(None, (form.unnamed(line.data or b"") for line in first_lines(head))), None)
     notes = [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
-    found = next(filter(None, (form.unread_list(line.data or b"") for line in first_lines(head))), None)
+    found = next(filter(None, (form.unread(line.data or b"") for line in first_lines(head))), None)
     return (
-        notes if found is None else [*notes, f"lists of other than numbers are left out, such as {shortened(found)!r}"]
+        notes if found is None else [*notes, f"what is not read as numbers is left out, such as {shortened(found)!r}"]
     )
 
 
