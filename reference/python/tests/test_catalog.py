@@ -130,7 +130,7 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
 
 
 def test_only_what_lists_have_is_read_as_a_run(tmp_path: Path) -> None:
-    """A stream of toyspec under another name, and text that is not a log, are no runs: none is read, none has a row."""
+    """A stream of toyspec under another name, and text that is not a log, are not runs: they get no row."""
     folder = tmp_path / "runs"
     put(folder, "a", stream("a"))
     (folder / "copy.jsonl").write_bytes(stream("a"))

@@ -208,6 +208,24 @@ def test_show_reads_the_latest_attempt(tmp_path: Path) -> None:
     assert [3.0, 2.5] == summary.loss.means()
 
 
+def test_show_names_both_losses_where_run_end_has_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """final_loss is that of the last step record; of steps repeated without a resumption the metric has more values."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        for step, loss in [(1, 3.0), (2, 1.0), (1, 5.0), (2, 4.0)]:
+            run.step(step, loss=loss)
+    with toyspec.start_run(tmp_path, run_id="b", git=None) as run:
+        for step, loss in [(1, 3.0), (2, 1.0)]:
+            run.step(step, loss=loss)
+    shown = []
+    for name in ("a", "b"):
+        main(["show", str(tmp_path / name)])
+        shown.append(capsys.readouterr().out)
+    assert "1 to 2, 4 values of the loss" in shown[0]
+    assert "first 3, last 4, lowest 1 at step 2, run_end says final_loss 1\n" in shown[0]
+    assert "1 to 2, 2 with a loss" in shown[1]
+    assert "run_end says" not in shown[1]
+
+
 def test_show_counts_every_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Findings are counted by rule, those beyond the limit of a list too."""
     write_run(tmp_path / "a", *({"kind": "note", "t": 1.0} for _ in range(130)), end())

@@ -233,6 +233,7 @@ def curves(
             "key-value-console",
             {"loss": [(1, 1.5)], "l2": [(1, 0.5)], "a/0": [(1, 1.0)], "a/1": [(1, 2.0)], "b": [(1, 0.25)]},
         ),
+        ("step=1 loss=0.5 at=0x1f\n", "key-value-console", {"loss": [(1, 0.5)]}),
         # A line with a step that is none is not at the step before.
         (
             (
@@ -262,13 +263,25 @@ def test_console_output_in_the_words_of_its_author(
     assert expected.keys() == values.keys()
 
 
-def test_a_list_that_is_not_read_is_named(tmp_path: Path) -> None:
-    """What is in no record is in the notes on how the log is read."""
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("cm=[[1, 2], [3, 4]]", "[[1, 2]"),
+        ("x=(0.5)", "(0.5)"),
+        ("x: ~0.5", "~0.5"),
+        ("x: $1.5", "$1.5"),
+        ("x: \N{MINUS SIGN}0.5", "\N{MINUS SIGN}0.5"),
+        ("x=0.5 ids=[1, 2] k: tensor(0.5) at: [5/9] took: 1:30 url: http://127.0.0.1:80/ n: -", None),
+    ],
+)
+def test_a_number_that_is_not_read_is_named(text: str, named: str | None, tmp_path: Path) -> None:
+    """What has a name and is in no record is in the notes on how the log is read."""
     log = tmp_path / "train.log"
-    log.write_text("step=1 loss=0.5 cm=[[1, 2], [3, 4]]\nstep=2 loss=0.5 cm=[[1, 2], [3, 4]]\n")
+    log.write_text("".join(f"step={step} loss=0.5 {text}\n" for step in (1, 2)), encoding="utf-8")
     (report,) = check(log).files
     assert report.dialect is not None
-    assert ("lists of other than numbers are left out, such as '[[1, 2]'",) == report.dialect.notes
+    facts = () if named is None else (f"what is not read as numbers is left out, such as {named!r}",)
+    assert facts == report.dialect.notes
 
 
 @pytest.mark.parametrize(
@@ -283,7 +296,7 @@ def test_a_list_that_is_not_read_is_named(tmp_path: Path) -> None:
 def test_a_step_beyond_binary64_is_none_and_reported(
     name: str, head: str, line: str, rows: int, tmp_path: Path
 ) -> None:
-    """A record with a step that is not finite has no step, and a finding says so, in tables too."""
+    """A record with a step that is not finite has no step, which is a finding, in tables too."""
     log = tmp_path / name
     log.write_text(head + "".join(line.format(step) for step in [*range(rows), "1e400"]))
     found = [(finding.line, finding.message) for finding in check(log).files[0].findings]

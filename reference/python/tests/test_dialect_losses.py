@@ -148,3 +148,27 @@ def test_line_of_a_record_is_canonical(members: dict[str, Any], values: dict[str
     assert line in (None, encode(record) + b"\n")
     is_plain = set("".join(values)) <= set(" abcdefghijklmnopqrstuvwxyz/_0123456789")
     assert line is not None or not is_plain or members.get("step", 0) > 2**53
+
+
+@pytest.mark.parametrize(
+    ("member", "is_named"),
+    [
+        ([[1, 2], [3, 4]], True),
+        ([1, "a"], True),
+        ([{"b": 0.5}], True),
+        (list(range(300)), True),
+        (True, True),
+        ([0.5, 0.25], False),
+        ({"b": 0.5}, False),
+        (["b"], False),
+        ("text", False),
+        (None, False),
+    ],
+)
+def test_member_with_numbers_that_are_not_read_is_named(member: Any, *, is_named: bool) -> None:
+    """The notes on how a log is read name the members whose numbers and truths are not metrics."""
+    lines = [{"step": step, "loss": 0.5, "a": member} for step in range(3)]
+    report = check_bytes("".join(json.dumps(line) + "\n" for line in lines).encode(), name="metrics.jsonl")
+    assert report.dialect is not None
+    fact = "values that are not numbers are left out, such as those of a"
+    assert ((fact,) if is_named else ()) == report.dialect.notes

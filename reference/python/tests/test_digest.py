@@ -246,14 +246,21 @@ def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
 
 
 def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
-    """A note cannot add lines, items or commands of a terminal."""
-    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
-        run.step(1, loss=1.0)
-        run.note("\x1b[31m\nends 0  state complete" + "x" * 400)
+    """A note or a name cannot add lines, items or commands of a terminal; a parser of JSON finds what the log has."""
+    text, name = "\x1b[31m\nends 0  state complete" + "x" * 400, "lo\tss\x1b\u202e"
+    with toyspec.start_run(tmp_path, run_id="a", git=None, config={name: "\x1b"}) as run:
+        run.log({name: 1.0}, step=1)
+        run.note(text)
+        run.alert(text, rule=name, level="error", metric=name)
     made = digest([tmp_path / "a"])
-    (note,) = (item for item in made.items if item.section == "notes")
-    assert "\\x1b[31m\\x0a" in str(note.text)
-    assert note.cut_chars > 100
+    items = json.loads(made.render("json"))["items"]
+    found = {item["section"]: item for item in items}
+    assert [name] * 4 == [found[section]["name"] for section in ("alerts", "extremes", "settings", "curves")]
+    assert (name, "\x1b") == (found["alerts"]["facts"]["metric"], found["settings"]["text"])
+    for section in ("notes", "alerts"):
+        assert text == found[section]["text"] + text[-found[section]["cut_chars"] :]
+    assert made.render("json").isascii()
+    assert all(line.isprintable() for form in ("json", "text") for line in made.render(form).split("\n"))
     assert 1 == sum(line.startswith("ends 0") for line in made.render("text").splitlines())
 
 

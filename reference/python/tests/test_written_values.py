@@ -27,8 +27,17 @@ class Case(NamedTuple):
     records: list[dict[str, Any]]
     as_null: str = ""
     """The value whose null is reported, and what it was."""
+    rounded: str = ""
+    """The value whose rounding is reported, and as what it is written."""
     lost: dict[str, str] = {}  # noqa: RUF012 - it is never changed
     """Why values are left out, by name."""
+
+
+class Best(NamedTuple):
+    """A result with two fields."""
+
+    epoch: int
+    score: float
 
 
 CASES: dict[str, Case] = {
@@ -173,6 +182,42 @@ CASES: dict[str, Case] = {
         ],
         as_null="eval.extra.array[1] is nan",
     ),
+    "an integer that binary64 rounds": Case(
+        lambda run: run.log({"tokens": 2**53 + 1, "seen": np.uint64(2**60)}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"seen": 2.0**60, "tokens": 2.0**53}}],
+        rounded="scalars.values.tokens is 9007199254740993, written as 9007199254740992.0",
+    ),
+    "times of NumPy": Case(
+        lambda run: run.log(
+            {
+                "day": np.datetime64("2026-11-22"),
+                "fine": np.array(["2026-11-22T10:00"], "M8[ns]"),
+                "span": np.timedelta64(3, "ns"),
+            },
+            step=3,
+        ),
+        [
+            {
+                "kind": "scalars",
+                "step": 3,
+                "values": {},
+                "texts": {"day": "2026-11-22", "fine": "2026-11-22T10:00:00.000000000", "span": "3 nanoseconds"},
+            }
+        ],
+    ),
+    "results of an evaluation with fields": Case(
+        lambda run: run.eval("v", extra={"best": Best(3, float("nan")), "all": [Best(1, 0.5)]}),
+        [
+            {
+                "kind": "eval",
+                "phase": "eval",
+                "name": "v",
+                "extra": {"all": [{"epoch": 1, "score": 0.5}], "best": {"epoch": 3, "score": None}},
+                "nonfinite": {"extra/best/score": "nan"},
+            }
+        ],
+        as_null="eval.extra.best.score is nan",
+    ),
     "numbers wider than binary64": Case(
         lambda run: run.step(np.longdouble(3), loss=np.longdouble(0.5), extra={"a": np.longdouble("-1e4000")}),
         [{"kind": "step", "step": 3, "loss": 0.5, "extra": {"a": None}, "nonfinite": {"extra/a": "-inf"}}],
@@ -267,6 +312,8 @@ def reported(case: Case) -> list[str]:
     found = [f"{name} of {kind} is left out, and all else is written: {why}" for name, why in case.lost.items()]
     if case.as_null:
         found.append(f"{case.as_null}, written as null, which readers take as not finite")
+    if case.rounded:
+        found.append(f"{case.rounded}, the nearest binary64; pass a string to keep it")
     if case.lost:
         names = ", ".join(f"{name} 1" for name in case.lost)
         plural = "s were" if len(case.lost) > 1 else " was"

@@ -102,6 +102,7 @@ MADE = {
         b"step=-5 loss=0.75",
         b"step: 1e1 loss=0.5",
         b"val loss: 0.25",
+        b"step=11 loss=0.5 at=0x1f x=(0.5)",
         b"",
     ),
     "piped.log": (

@@ -44,6 +44,11 @@ def shortened(text: str, limit: int = MAX_MESSAGE_VALUE_CHARS) -> str:
     return printable(text[:limit])[: limit - 1] + _ELLIPSIS
 
 
+def clipped(text: str, limit: int) -> str:
+    """Return *text* unchanged but cut to *limit* characters, for JSON; a cut shows as an ellipsis at the end."""
+    return text if len(text) <= limit else text[: limit - 1] + _ELLIPSIS
+
+
 def _escaped(character: str) -> str:
     code = ord(character)
     if code < 0x20 or 0x7F <= code < _C1_END:

@@ -13,7 +13,7 @@ import msgspec
 
 from toyspec.answers.cursors import AnswerCursor
 from toyspec.answers.digested_run import DigestedRun, DigestPoint
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import clipped, printable
 from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
@@ -58,7 +58,7 @@ class DigestItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     """Name of the metric, setting, rule or fact."""
     text: str | None = None
-    """Text from the log, inert, and cut where it is long."""
+    """Text from the log, cut where it is long."""
     cut_chars: int = 0
     """Number of characters of it that are left out."""
     line: int | None = None
@@ -162,9 +162,7 @@ class _Packing:
 
     def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
         self._read, self._tokens, self._form = read, tokens, form
-        self._runs = [
-            {"run": shortened(each.summary.name, _MOST_CHARS), "stream": encodable(each.path)} for each in read
-        ]
+        self._runs = [{"run": clipped(each.summary.name, _MOST_CHARS), "stream": encodable(each.path)} for each in read]
 
     def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
         """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
@@ -269,7 +267,7 @@ def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, at: int, each: Dige
             if (value := getattr(alert, key)) is not None
         }
         if path != each.path:
-            facts["stream"] = printable(os.path.basename(path))
+            facts["stream"] = encodable(os.path.basename(path))
         yield DigestItem(
             section="alerts", run=at, name=_name(alert.rule), text=text, cut_chars=cut, facts=facts, line=alert.line
         )
@@ -293,7 +291,7 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
         for finding in report.findings:
             facts: dict[str, Any] = {"severity": finding.severity}
             if finding.sidecar is not None:
-                facts["file"] = printable(finding.sidecar)
+                facts["file"] = encodable(finding.sidecar)
             elif not each.has(finding.line):
                 continue
             text, cut = _text(finding.message)
@@ -331,7 +329,7 @@ def _note(at: int, record: Record) -> DigestItem:
     if record.step is not None:
         facts["step"] = record.step
     if isinstance(by, dict):
-        facts["by"] = shortened(str(by.get("name") or by.get("kind")), _MOST_CHARS)
+        facts["by"] = _name(str(by.get("name") or by.get("kind")))
     for key in ("left_out", "dropped"):
         counts = record.get(key)
         if isinstance(counts, dict):
@@ -359,14 +357,12 @@ def _changes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
 
 
 def _text(value: Any) -> tuple[str | None, int]:
-    """Return *value* inert and cut, and the number of characters that are left out."""
-    if not isinstance(value, str):
-        return None, 0
-    return shortened(value, _MOST_CHARS), max(0, len(value) - _MOST_CHARS)
+    """Return the first characters of *value*, and the number of those that are left out."""
+    return (value[:_MOST_CHARS], max(0, len(value) - _MOST_CHARS)) if isinstance(value, str) else (None, 0)
 
 
 def _name(name: str) -> str:
-    return shortened(name, _MOST_CHARS)
+    return clipped(name, _MOST_CHARS)
 
 
 def _json_lines(made: Digest) -> Iterator[str]:
@@ -379,7 +375,7 @@ def _json_lines(made: Digest) -> Iterator[str]:
 
 def _text_lines(made: Digest) -> Iterator[str]:
     for at, run in enumerate(made.runs):
-        yield f"{at} {run['run']}  {printable(run['stream'])}\n"
+        yield f"{at} {printable(run['run'])}  {printable(run['stream'])}\n"
     yield f"{_UNTRUSTED} Values without a line are computed.\n"
     for item in made.items:
         yield _item_text(item, "text")
@@ -395,9 +391,9 @@ def _item_text(item: DigestItem, form: DigestForm) -> str:
     """Return the line of *item*: its tokens are what it adds to those of a digest."""
     if form == "json":
         return _json(item) + ",\n"
-    parts = [f"{item.section} {item.run}"] + ([item.name] if item.name else [])
+    parts = [f"{item.section} {item.run}"] + ([printable(item.name)] if item.name else [])
     parts += [f"{name} {_shown(value)}" for name, value in item.facts.items()]
-    parts += [] if item.text is None else [item.text]
+    parts += [] if item.text is None else [printable(item.text)]
     parts += [f"(and {item.cut_chars} more characters)"] if item.cut_chars else []
     parts += [f"line {item.line}"] if item.line is not None else []
     points = [f"{point.role} {_shown(point.value)} at {point.step} line {point.line}" for point in item.points]
@@ -405,7 +401,7 @@ def _item_text(item: DigestItem, form: DigestForm) -> str:
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
+    return printable(value) if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:

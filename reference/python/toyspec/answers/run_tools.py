@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.answers.digest import digest
 from toyspec.errors import ToyspecError
-from toyspec.escaping import shortened
+from toyspec.escaping import clipped, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.history import history
@@ -160,18 +160,18 @@ def _answer(value: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return *value* as JSON has it: texts inert and cut, and what is not finite as text."""
+    """Return *value* as JSON has it: texts and names as the log has them, cut, and what is not finite as text."""
     if isinstance(value, str):
-        return shortened(value, _MOST_CHARS)
+        return clipped(value, _MOST_CHARS)
     if isinstance(value, dict):
-        return {shortened(str(key), _MOST_CHARS): _plain(member) for key, member in value.items()}
+        return {clipped(str(key), _MOST_CHARS): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(member) for member in value]
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
-    return shortened(str(value), _MOST_CHARS)
+    return clipped(str(value), _MOST_CHARS)
 
 
 def _within(number: int, most: int) -> int:

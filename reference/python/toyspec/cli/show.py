@@ -227,7 +227,9 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice, checked: 
     yield from _beginning(run)
     if run.last_step is not None:
         count = run.loss.count if run.loss is not None else 0
-        yield "steps", f"{run.first_step} to {run.last_step}" + (f", {count} with a loss" if count else "")
+        # Values of the loss may be beside the steps, as those of repeated ones are.
+        noun = "with a loss" if count <= run.kinds.get("step", count) else "values of the loss"
+        yield "steps", f"{run.first_step} to {run.last_step}" + (f", {count} {noun}" if count else "")
     elif any(curve.count > 1 for curve in run.series.values()):
         yield "steps", "none: values are in the order of their lines"
     yield from _curves(run, terminal)
@@ -318,7 +320,10 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         curve = told[name]
         is_plain = _is_constant(curve) and not curve.not_finite
         line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
-        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(name, curve, _better(run, name), run.last_step))
+        parts = list(_extremes(name, curve, _better(run, name), run.last_step))
+        if curve is run.loss and curve.count > 1 and _ends_otherwise(run, curve):
+            parts.append(f"run_end says final_loss {figure(run.final_loss)}")
+        yield shortened(name, _NAME_CHARS), ", ".join(parts)
         if curve.count > 1 and line:
             yield "", line
     more = len(told) - _MAX_LISTED
@@ -329,6 +334,15 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
             if not run.metrics_left_out
             else (f"and {more} more in --json, {run.metrics_left_out} beyond the first {len(run.series)} left out"),
         )
+
+
+def _ends_otherwise(run: RunSummary, curve: Curve) -> bool:
+    """Return whether run_end has another loss than the last of *curve*: values beside the steps are not counted in it.
+
+    Such are the steps that a program repeats without resuming its run.
+    """
+    said = (run.end or {}).get("final_loss")
+    return said is not None and curve.last is not None and run.final_loss != curve.last[1]
 
 
 def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:

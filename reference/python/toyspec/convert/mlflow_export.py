@@ -93,7 +93,7 @@ class _Export:
             self._client.set_terminated(self._id, self._status, end_time=round(self._run.wall(last) * 1000))
 
     def _start_time(self) -> int:
-        """Return the start of the run in whole milliseconds, and say so where it is rounded: no item has it."""
+        """Return the start of the run in whole milliseconds; a note reports a rounded one, which no item has."""
         wall = self._run.wall(0.0)
         stamp = round(wall * 1000)
         if stamp / 1000 != wall:

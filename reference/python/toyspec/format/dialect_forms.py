@@ -29,8 +29,8 @@ _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
     r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
-    # A duration, a date and a progress bar begin with digits too: train: 40%|████      | 2/5.
-    r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)"
+    # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
+    r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d|0x[\da-f])"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
     # What cannot follow a number, where two writes were glued; or thousands and millions, as people write them.
     r"((?-i:[kKM])\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)",
@@ -61,7 +61,11 @@ _LIST = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"[\s,]+")
-_LISTED = re.compile(r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}\[[^\]\n]{0,40}\]?", re.ASCII)
+_LISTED = re.compile(
+    r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}\[(?=[^\]]*\d)(?!\s*\d+\s*(?:/\s*\d+\s*)?\])[^\]\n]{0,40}\]?", re.ASCII
+)
+# A number after another sign than that of a number or a place.
+_SIGNED = re.compile(r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}([^\s\w\[/|.,:;=+-]{1,3}\d[^\s,;|]{0,20})")
 # Numbers as their libraries print them: tensor(0.5, grad_fn=<MeanBackward0>), np.float64(0.5), array([0.5, 0.25]).
 _PRINTED = re.compile(
     r"([=:]\s{0,8})[A-Za-z_][\w.]{0,30}\(\s*([-+]?(?:\d[\d_.]{0,40}(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)|\[[^\[\]()]*\])"
@@ -331,12 +335,13 @@ class PatternForm:
         found = _UNNAMED.search(_PAIR.sub(";", parts.get("pairs", ""))) if parts else None
         return "" if found is None else found[0]
 
-    def unread_list(self, data: bytes) -> str:
-        """Return the start of the first list among the pairs of a line that is not read; empty for none."""
+    def unread(self, data: bytes) -> str:
+        """Return the first list or number among the pairs of a line that has a name and is not read; empty for none."""
         parts = self._parts(data)
-        if not parts or "[" not in parts.get("pairs", ""):
+        if not parts or "pairs" not in parts:
             return ""
-        found = _LISTED.search(_without_lists(parts["pairs"])[0])
+        text = _PAIR.sub(";", _without_lists(_PRINTED.sub(r"\1\2", parts["pairs"]))[0])
+        found = _LISTED.search(text) or _SIGNED.search(text)
         return "" if found is None else found[0][1:].lstrip(" =:")
 
     def _parts(self, data: bytes) -> dict[str, str] | None:

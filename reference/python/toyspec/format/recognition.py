@@ -43,6 +43,8 @@ _NUMBER_OR_WORD = re.compile(rb"(?i)[0-9]|nan|inf")
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+", re.ASCII)
 _ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _SHOWN_KEYS = 3
+# Deeper members are not looked at.
+_MOST_INNER = 8
 _HEADER_BYTES = 1 << 13
 _HEADER_LINES = 4
 _JSON_LINES = frozenset(["lines", "prefixed"])
@@ -340,6 +342,7 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
         notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
     notes += _notes_on_written(dialect, head)
     notes += _notes_on_unnamed(dialect, head)
+    notes += _notes_on_unread(dialect, head)
     if values.texts and dialect.form.type != "pattern":
         plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
         rows = _sample(head, plain)
@@ -370,10 +373,31 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
     form = PatternForm(dialect)
     found = next(filter(None, (form.unnamed(line.data or b"") for line in first_lines(head))), None)
     notes = [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
-    found = next(filter(None, (form.unread_list(line.data or b"") for line in first_lines(head))), None)
+    found = next(filter(None, (form.unread(line.data or b"") for line in first_lines(head))), None)
     return (
-        notes if found is None else [*notes, f"lists of other than numbers are left out, such as {shortened(found)!r}"]
+        notes if found is None else [*notes, f"what is not read as numbers is left out, such as {shortened(found)!r}"]
     )
+
+
+def _notes_on_unread(dialect: Dialect, head: bytes) -> list[str]:
+    """Return which members of JSON records have numbers or truths that are not metrics: long, mixed and inner lists."""
+    if dialect.form.type in ("csv", "pattern", "lists", "boxes") or dialect.values.name:
+        return []
+    prefix, left_out = dialect.values.prefix, (*dialect.values.exclude, f"{dialect.config or '?'}/")
+    prefixes = tuple(key for key in left_out if key.endswith("/"))
+    keys: dict[str, None] = {}
+    for row in _sample(head, dialect):
+        for key, member in row.items():
+            is_metric = key.startswith(prefix) and key not in left_out and not key.startswith(prefixes)
+            if is_metric and key != dialect.config and (type(member) is bool or _has_number(member, _MOST_INNER)):
+                keys[key] = None
+    return [f"values that are not numbers are left out, such as those of {_listed(keys)}"] if keys else []
+
+
+def _has_number(member: Any, depth: int) -> bool:
+    """Return whether a list or an object has a number at any of *depth* levels."""
+    inner = member if type(member) is list else list(member.values()) if type(member) is dict else []
+    return any(number(each) is not None or (depth > 0 and _has_number(each, depth - 1)) for each in inner)
 
 
 def _listed(keys: Iterable[str]) -> str:

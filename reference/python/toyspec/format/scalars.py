@@ -33,7 +33,7 @@ def scalar(value: Any) -> Any:
     if callable(item):
         # The number of a masked array is what its mask hides.
         is_hidden = type(value).__module__.startswith("numpy.ma") and bool(value.mask.all())
-        value = None if is_hidden else item()
+        value = None if is_hidden else _item(value, item())
     if type(value) in _BUILT_IN:
         return value
     if isinstance(value, str):
@@ -43,6 +43,12 @@ def scalar(value: Any) -> Any:
     if hasattr(type(value), "__float__") and (_is_wide(value) or attribute(value, "tolist") is None):
         return _as_float(value)
     return value
+
+
+def _item(value: Any, found: Any) -> Any:
+    """Return *found*, the item of *value*; the text of a date or a time span that is finer than Python's: a count."""
+    is_counted = type(found) is int and attribute(attribute(value, "dtype"), "kind") in ("M", "m")
+    return str(value.ravel()[0]) if is_counted else found
 
 
 def _is_wide(value: Any) -> bool:

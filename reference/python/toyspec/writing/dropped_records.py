@@ -252,6 +252,9 @@ def _changes(given: Any, written: Any, place: str) -> Iterator[tuple[str, str, s
     elif type(written) is int and abs(written) > MAX_SAFE_INTEGER:
         fact = f"is {shortened(str(written))}: readers with binary64 numbers round it; pass a string to keep it"
         yield _ROUNDED, place, fact
+    elif type(written) is float and type(given) is int and given != written:
+        fact = f"is {shortened(str(given))}, written as {written!r}, the nearest binary64; pass a string to keep it"
+        yield _ROUNDED, place, fact
 
 
 def _shown(given: Any) -> str:

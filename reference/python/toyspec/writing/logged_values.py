@@ -386,7 +386,7 @@ def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return *results*, which may be anything, with built-in numbers, mappings and lists, so that their NaN is seen."""
     found = dict(results)
     for key, value in results.items():
-        # What is nested too deep stays; the encoder says so.
+        # What is nested too deep stays: the encoder reports it.
         with contextlib.suppress(RecordRefusedError):
             found[key] = _in_built_in_type(value, MAX_DEPTH)
     return found
@@ -399,8 +399,9 @@ def _in_built_in_type(value: Any, depth: int) -> Any:
         return value
     if not depth:
         raise RecordRefusedError("nested-too-deep", f"nested deeper than {MAX_DEPTH} objects and arrays")
-    if isinstance(value, Mapping):
-        return {key: _in_built_in_type(member, depth - 1) for key, member in value.items()}
+    members = _mapping_or_fields(value)
+    if members is not None:
+        return {key: _in_built_in_type(member, depth - 1) for key, member in members.items()}
     try:
         found = items(value)
         if found is None:

@@ -23,7 +23,7 @@ export interface RowForm {
   read(data: Uint8Array, isFirst: boolean): Found;
 }
 
-const PAIR = /((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[a-z_][\w./()%@-]*)['"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['"]?(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d)([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
+const PAIR = /((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[a-z_][\w./()%@-]*)['"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['"]?(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d|0x[\da-f])([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))([km]\b|(?:\.\d+|[-+]?(?:nan|inf)\b)*)/gi;
 /** A number as NumPy writes it: np.float64(0.5). */
 const WRAPPED = /^[A-Za-z_][\w.]*\((.*)\)$/;
 const SIGN = /[=:]|\bis\b/;
