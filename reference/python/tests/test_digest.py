@@ -249,7 +249,7 @@ def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
     assert expected == len(opened)
 
 
-def test_ranks_are_told_of(tmp_path: Path) -> None:
+def test_ranks_are_reported(tmp_path: Path) -> None:
     """A run that is complete by its first rank alone is not passed off as one that went well."""
     for rank, last in enumerate([3, 3, 2]):
         with toyspec.start_run(
