@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +122,15 @@ def test_ls_says_what_it_did_not_read(
     told = capsys.readouterr().out
     assert "damaged" in told
     assert "--full" not in told
+
+
+def test_show_names_a_command_that_works_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shell takes a path with spaces as one word."""
+    run = write_run(tmp_path / "a b" / "r", *steps(2.0))
+    main(["show", str(run)])
+    said = " ".join(capsys.readouterr().out.split())
+    command = said[said.index("see `toyspec check") :].partition("`")[2].partition("`")[0]
+    assert ["toyspec", "check", str(run)] == shlex.split(command)
 
 
 def test_show_fits_the_terminal(

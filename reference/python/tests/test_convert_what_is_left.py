@@ -179,6 +179,20 @@ def test_export_has_what_annotations_say(tmp_path: Path) -> None:
     assert {"no-place": 3} == losses(made), "the name, the notes and the star"
 
 
+def test_import_has_what_annotations_say(tmp_path: Path) -> None:
+    """A log of another program keeps the name, group, notes and tags that it was given; a star is noted."""
+    log = tmp_path / "logs" / "m.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.0}\n', "utf-8")
+    toyspec.annotate(log, name="better", group="g", notes="see", add_tags=["z"], starred=True)
+    report = toyspec.import_runs([log], tmp_path / "out")
+    (made,) = report.runs
+    start = records(made.target)[0]
+    assert ("better", "g", "see", ["z"]) == tuple(start[key] for key in ("name", "group", "notes", "tags"))
+    assert "annotations have it starred; `toyspec annotate` marks the new run" in made.notes
+    assert ("starred" in start, "m") == (False, made.run_id)
+
+
 def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
     """Only the database writes it for infinity, which files hold as `inf`."""
     shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")

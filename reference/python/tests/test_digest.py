@@ -20,6 +20,7 @@ from toyspec.cli.main import main
 from toyspec.errors import StreamReplacedError
 from toyspec.reading import stream_files
 from toyspec.resources import read_resource
+from toyspec.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,9 +228,12 @@ def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> 
     assert {"loss": 2.0, "twice": 4, "é": 1} == highest
 
 
-@pytest.mark.parametrize(("ranks", "expected"), [(0, 2), (1, 4)])
+@pytest.mark.parametrize(("ranks", "expected"), [(0, 2), (1, 8)])
 def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
-    """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own."""
+    """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own.
+
+    The stream of each of several ranks is read for its alerts, and twice for how far it came.
+    """
     path = write(tmp_path, [1.0, 2.0])
     for rank in range(1, ranks + 1):
         (tmp_path / f"events.rank-{rank}.jsonl").write_text((tmp_path / "events.jsonl").read_text())
@@ -243,6 +247,28 @@ def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
     monkeypatch.setattr("toyspec.reading.reader.open_source", counted)
     answered(path, ENOUGH)
     assert expected == len(opened)
+
+
+def test_ranks_are_reported(tmp_path: Path) -> None:
+    """A run that is complete by its first rank alone is not passed off as one that went well."""
+    for rank, last in enumerate([3, 3, 2]):
+        with toyspec.start_run(
+            tmp_path, run_id="a", ranks="all", process=TrainingProcess(rank, 4, "RANK"), git=None
+        ) as run:
+            for step in range(1, last + 1):
+                run.step(step, loss=1.0 / step)
+            if rank == 2:
+                run.abandon()
+    items = answered(str(tmp_path / "a"), ENOUGH).items
+    said = [(item.name, item.facts) for item in items if item.section == "ranks" and item.name != "slowest"]
+    assert [
+        ("", {"logs": 3, "world_size": 4, "without_log": [3]}),
+        ("stopped-first", {"rank": 2}),
+        ("rank", {"rank": 2, "state": "torn", "last_step": 2, "behind": 1}),
+    ] == said
+    assert [("run-end-missing", "events.rank-2.jsonl")] == [
+        (item.name, item.facts["stream"]) for item in items if item.section == "findings"
+    ]
 
 
 def test_text_of_a_log_is_inert(tmp_path: Path) -> None:

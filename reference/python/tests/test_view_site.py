@@ -33,6 +33,19 @@ def test_site_has_every_log_byte_for_byte(runs: Path, tmp_path: Path) -> None:
     assert b'id="toyspec-data"' in (tmp_path / "public/index.html").read_bytes()
 
 
+def test_site_has_the_logs_of_all_ranks_and_annotations(runs: Path, tmp_path: Path) -> None:
+    """What other processes logged can be downloaded too, and downloaded runs keep the names that people gave."""
+    run = runs / "a" / "one"
+    (run / "events.rank-1.jsonl").write_bytes(START + step(1, 7.5))
+    (run / "annotations.jsonl").write_bytes(b'{"at":"2026-01-01T00:00:00Z","name":"x"}\n')
+    assert 0 == toyspec("site", str(runs), "-o", str(tmp_path / "public")).returncode
+    index = json.loads((tmp_path / "public/site.json").read_bytes())
+    logs = [each["log"] for each in index["runs"] if each["id"] == "a/one"]
+    assert ["runs/a/one/events.jsonl", "runs/a/one/events.rank-1.jsonl"] == logs
+    for name in ("events.rank-1.jsonl", "annotations.jsonl"):
+        assert (run / name).read_bytes() == (tmp_path / "public" / "runs" / "a" / "one" / name).read_bytes()
+
+
 def test_site_is_replaced_and_nothing_else_is(runs: Path, tmp_path: Path) -> None:
     """A second site takes the place of the first; a folder of something else stays unchanged."""
     target = tmp_path / "public"

@@ -19,6 +19,7 @@ from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.ranks import ranks_of
 from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing
 from toyspec.runs.summarizing import summarize_run
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from toyspec.reading.records import Record
 
 SECTIONS: Final = (
-    "ends", "around", "alerts", "findings", "extremes", "settings", "notes", "curves", "changes",
+    "ends", "around", "alerts", "findings", "ranks", "extremes", "settings", "notes", "curves", "changes",
 )  # fmt: skip
 """The sections in their order: the first of them are there however few tokens there are."""
 DEFAULT_TOKENS: Final = 2000
@@ -217,7 +218,7 @@ def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectCho
     """Yield everything that there is to say, in order."""
     runs = list(enumerate(read))
     yield from (_end(at, each) for at, each in runs)
-    for of_run in (_around, partial(_alerts, rules, choice), partial(_findings, choice), _extremes):
+    for of_run in (_around, partial(_alerts, rules, choice), partial(_findings, choice), _ranks, _extremes):
         for at, each in runs:
             yield from of_run(at, each)
     yield from _settings(read)
@@ -284,22 +285,46 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
         keys=choice.keys,
         dialects=choice.own,
     )
-    for report in iter_reports([each.path], options=options):
+    for report in iter_reports([each.path, *ranks_beside(each.path).values()], options=options):
+        is_other = report.path != each.path
+        where = {"stream": encodable(os.path.basename(report.path))} if is_other else {}
         if isinstance(report, PathError):
-            yield DigestItem(section="findings", run=at, name="unreadable", text=_text(report.message)[0])
+            yield DigestItem(section="findings", run=at, name="unreadable", text=_text(report.message)[0], facts=where)
             continue
         for finding in report.findings:
-            facts: dict[str, Any] = {"severity": finding.severity}
+            facts: dict[str, Any] = {"severity": finding.severity, **where}
             if finding.sidecar is not None:
                 facts["file"] = encodable(finding.sidecar)
-            elif not each.has(finding.line):
+            elif not is_other and not each.has(finding.line):
                 continue
             text, cut = _text(finding.message)
             yield DigestItem(
                 section="findings", run=at, name=finding.rule, text=text, cut_chars=cut, facts=facts, line=finding.line
             )
         for rule, number in report.suppressed.items():
-            yield DigestItem(section="findings", run=at, name=rule, facts={"further": number})
+            yield DigestItem(section="findings", run=at, name=rule, facts={"further": number, **where})
+
+
+def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
+    """Yield how many processes logged, which one stopped first or is slowest, and those that did not end well."""
+    if not ranks_beside(each.path):
+        return
+    found = ranks_of(each.path)
+    facts: dict[str, Any] = {"logs": len(found.ranks)}
+    facts |= {} if found.world_size is None else {"world_size": found.world_size}
+    facts |= {"without_log": found.missing} if found.missing else {}
+    yield DigestItem(section="ranks", run=at, facts=facts)
+    if found.first_to_stop is not None:
+        rank, why = found.first_to_stop
+        yield DigestItem(section="ranks", run=at, name="stopped-first", text=why, facts={"rank": rank})
+    if found.slowest is not None:
+        yield DigestItem(section="ranks", run=at, name="slowest", facts=found.slowest._asdict())
+    for row in found.latest:
+        if row.rank > 0 and (row.state, row.reason) != ("complete", "completed"):
+            names = ("rank", "state", "reason", "last_step", "behind")
+            facts = {name: value for name in names if (value := getattr(row, name)) is not None}
+            error, cut = _text(row.error)
+            yield DigestItem(section="ranks", run=at, name="rank", text=error, cut_chars=cut, facts=facts)
 
 
 def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from math import inf
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
@@ -428,8 +429,8 @@ def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[
     if has_seal(run.directory):
         yield "seal", _seal(counts) or ""
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
-    profile = "" if choice.profile is None else f"--profile {shown(choice.profile)} "
-    yield "findings", f"{named}; see `toyspec check {profile}{checked}`" if named else "none"
+    profile = "" if choice.profile is None else f"--profile {quote(shown(choice.profile))} "
+    yield "findings", f"{named}; see `toyspec check {profile}{quote(checked)}`" if named else "none"
     if run.report.fragment is not None:
         yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
 

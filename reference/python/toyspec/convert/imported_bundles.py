@@ -20,6 +20,7 @@ from toyspec.escaping import shortened
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address
+from toyspec.reading.annotations import read_annotations
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, sync_directory
 from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile
@@ -195,6 +196,14 @@ class _Import:
             _update(partial, self._target)
         sync_directory(SYSTEM_CALLS, self._options.root)
 
+    def _annotated(self, start: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+        """Return *start* with what annotations of the source give in place of its members."""
+        found = read_annotations(self._run.source).over(start)
+        for flag in ("starred", "hidden"):
+            if found.pop(flag, False):
+                ledger.note(f"annotations have it {flag}; `toyspec annotate` marks the new run")
+        return found
+
     def _events(self, run_id: str, ledger: Ledger, partial: str) -> Iterator[dict[str, Any] | bytes]:
         events = self._run.events(ledger)
         start = next(events, None)
@@ -203,7 +212,7 @@ class _Import:
         wanted = safe_run_id(self._run.name)
         if run_id != wanted:
             ledger.note(f"another run is named {wanted}, so this one is {run_id}")
-        yield {**start, "schema": "toy/v1", "run_id": run_id}
+        yield {**self._annotated(start, ledger), "schema": "toy/v1", "run_id": run_id}
         last: dict[str, Any] | bytes = start
         has_metric = False
         for made in events:

@@ -9,6 +9,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
+from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
+from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import is_address
 from toyspec.places.remote_files import RemoteFile
 from toyspec.view.report import html_report, runs_below
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 INDEX_FILE = "site.json"
 """Names the runs of a site with the sizes and digests of their logs; a folder without it is not written over."""
-_PARTS_BESIDE = ("run.json",)
+_PARTS_BESIDE = (MANIFEST_FILE, ANNOTATIONS_FILE)
 
 
 class Site(NamedTuple):
@@ -84,6 +86,10 @@ def _logs(roots: Sequence[str], directory: str, dialect: DialectChoice) -> Any:
             if not is_address(path) and os.path.isfile(source) and not os.path.islink(source):
                 _copied(source, os.path.join(directory, folder, other))
         yield {"id": run, "log": place.replace(os.sep, "/"), "bytes": size, "sha256": digest}
+        for source in ranks_beside(path).values():
+            place = os.path.join(folder, os.path.basename(source))
+            size, digest = _copied(source, os.path.join(directory, place))
+            yield {"id": run, "log": place.replace(os.sep, "/"), "bytes": size, "sha256": digest}
 
 
 def _copied(source: str, target: str) -> tuple[int, str]:
