@@ -50,7 +50,9 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
     if row.facts.is_final_loss_not_finite:
         found["loss_not_finite"] = True
     found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
-    return with_ranks(found | {"findings": None, "left_out": left_out, "message": None}, states_of_other_ranks(summary.path))
+    return with_ranks(
+        found | {"findings": None, "left_out": left_out, "message": None}, states_of_other_ranks(summary.path)
+    )
 
 
 def with_ranks(row: dict[str, Any], others: Sequence[RankState]) -> dict[str, Any]:
