@@ -362,7 +362,7 @@ export interface Ranks {
   metrics_elsewhere: string[];
 }
 
-export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean };
+export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean; /** What the server says where it answers and refuses. */ refused?: string };
 
 /** The header of the first frame of a report. */
 export interface ReportHeader {

@@ -35,6 +35,27 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
+def test_server_that_was_started_again_refuses_the_page_and_says_so(browser: Browser, tmp_path: Path) -> None:
+    """Its token is another one: the page says which address to open, not that no server answers."""
+    root = runs(tmp_path)
+    with served(root, tmp_path / "cache", edit=True) as client:
+        port = client.server.port
+        context = browser.new_context(base_url=f"http://127.0.0.1:{port}/")
+        page = context.new_page()
+        page.goto(f"?token={client.server.token}")
+        expect(page.locator(".row .name")).to_have_count(2)
+        stranger = browser.new_context(base_url=f"http://127.0.0.1:{port}/")
+        refused = stranger.new_page()
+        refused.goto("?token=wrong")
+        expect(refused.locator("body")).to_contain_text("a token is needed")
+        stranger.close()
+    message = page.locator(".message").first
+    expect(message).to_contain_text("The server does not answer", timeout=60_000)
+    with served(root, tmp_path / "cache", edit=True, port=port):
+        expect(message).to_contain_text("open the address that `toyspec view` printed", timeout=60_000)
+    context.close()
+
+
 def test_star_in_the_table(browser: Browser, tmp_path: Path) -> None:
     """A click on the star of a row marks the run, and another one removes the mark; the selection stays."""
     root = runs(tmp_path)
