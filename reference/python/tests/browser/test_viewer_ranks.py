@@ -124,7 +124,7 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
 
 
 def test_ranks_of_several_runs_are_drawn(viewed: Viewed, ranked: Path) -> None:
-    """The mean of the ranks of one run is beside the curve of another; the user may see each rank, or the first alone."""
+    """The mean of the ranks of a run is beside the curve of another; the user may see each rank, or the first alone."""
     page, _ = viewed.open(ranked, "#charts?focus=loss")
     charted(page, "loss by step, 2 runs, 4 ranks of 1 of them")
     line = page.locator(".relatives")
