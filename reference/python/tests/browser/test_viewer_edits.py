@@ -41,7 +41,7 @@ def runs(tmp_path: Path) -> Path:
 
 @contextmanager
 def started(root: Path, port: int) -> Iterator[str]:
-    """Start `toyspec view --edit` in a process of its own, so that its end closes every connection; yield its address."""
+    """Start `toyspec view --edit` in a process of its own, whose end closes every connection; yield its address."""
     arguments = [sys.executable, "-m", "toyspec", "view", "--edit", "--port", str(port), str(root)]
     variables = os.environ | {"TOYSPEC_CACHE": str(root.parent / "cache")}
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=variables) as process:
