@@ -32,7 +32,7 @@ from textual.pilot import Pilot
 
 from toyspec.cli.screen.app import WatchApp
 from toyspec.cli.screen.chart_pane import ChartPane
-from toyspec.cli.screen.run_list import RunList
+from toyspec.cli.screen.run_list import RunList, end_of
 
 HOSTILE = "\x1b]0;x\x07[bold red]\u202e\n\ud800"
 
@@ -248,6 +248,20 @@ def test_live_run_grows_on_the_screen(root: Path) -> None:
         await until(pilot, lambda: any("second" in line for line in text(app)))
         os.rename(root / "runs" / "second", root / "away")
         await until(pilot, lambda: not any("second" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_run_that_ended_without_a_finite_loss_is_not_green(root: Path) -> None:
+    """Its last loss is not finite, and the state says so; the last finite one would look healthy."""
+    write_run(root / "runs" / "lost", START, step(1, 0.5), step(2, None), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        found = re.compile(r"lost .*complete, loss not finite .* not finite .*0\.5")
+        await until(pilot, lambda: any(found.search(line) for line in text(app)))
+        rows = app.query_one(RunList).rows
+        styles = {row["name"]: end_of(row)[1] for row in rows}
+        assert ("yellow", {"green"}) == (styles.pop("lost"), set(styles.values()))
 
     played(root, play)
 

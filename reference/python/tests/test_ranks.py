@@ -13,7 +13,10 @@ import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.format.run_files import other_ranks, ranks_beside
+from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.ranks import ranks_row
+from toyspec.runs.run_facts import RankState
+from view_client import served
 
 
 def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int = 3) -> None:
@@ -23,7 +26,7 @@ def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int =
         "kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "llama", "started_at": "2026-01-01T00:00:00Z",
         "rank": rank, "world_size": size,
     }  # fmt: skip
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(record) + "\n" for record in [start, *records]]
     (directory / name).write_text("".join(lines), encoding="utf-8")
 
@@ -192,3 +195,43 @@ def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:
     expected = {rank: str(tmp_path / f"events.rank-{rank}.jsonl") for rank in (2, 10)}
     assert expected == ranks_beside(str(tmp_path / "events.jsonl"))
     assert {} == ranks_beside(str(tmp_path / "events.rank-2.jsonl"))
+
+
+def test_lists_say_which_other_ranks_are_not_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state is that of rank 0; beside it is the rank whose log is torn, or how many are, until they are whole."""
+    for rank in range(4):
+        write(tmp_path / "run", rank, steps(9) + (end(9.0) if rank < 2 else []), size=4)
+    shown = []
+    for ended in (None, 2, 3):
+        if ended is not None:
+            with (tmp_path / "run" / f"events.rank-{ended}.jsonl").open("a", encoding="ascii") as file:
+                file.write(json.dumps(end(9.0)[0]) + "\n")
+        assert exit_codes.OK == main(["ls", str(tmp_path)])
+        shown.append(capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip())
+    assert ["complete, 2 ranks torn or damaged", "complete, rank 3 torn", "complete"] == shown
+
+
+def test_rank_that_is_written_is_not_torn(tmp_path: Path) -> None:
+    """A rank whose process runs is not called torn beside a rank 0 that has ended."""
+    write(tmp_path / "run", 0, steps(9) + end(9.0))
+    write(tmp_path / "run", 1, steps(9))
+    stream = str(tmp_path / "run" / "events.jsonl")
+    writer = toyspec.RunWriter(tmp_path / "run", run_id="llama", exist="resume", stream_name="events.rank-1.jsonl")
+    try:
+        assert [RankState(1, "running")] == states_of_other_ranks(stream)
+    finally:
+        writer.close()
+    assert [RankState(1, "torn")] == states_of_other_ranks(stream)
+
+
+def test_viewer_takes_in_that_a_rank_is_whole_now(tmp_path: Path) -> None:
+    """A row has the other ranks and those that are torn, and loses these when only their log has changed."""
+    write(tmp_path / "runs" / "run", 0, steps(9) + end(9.0))
+    write(tmp_path / "runs" / "run", 2, steps(9))
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert ([2], [[2, "torn"]]) == (row["other_ranks"], row["unended_ranks"])
+        with (tmp_path / "runs" / "run" / "events.rank-2.jsonl").open("a", encoding="ascii") as file:
+            file.write(json.dumps(end(9.0)[0]) + "\n")
+        client.until(lambda: "unended_ranks" not in client.rows()["run"])
+        assert [2] == client.rows()["run"]["other_ranks"]

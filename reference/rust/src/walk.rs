@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::bundle_files::rank_of;
 use crate::reader::stream_names;
 
 /// Each checkpoint of Hugging Face's Trainer has the whole log until then.
@@ -151,7 +152,8 @@ impl Rules {
             };
             files = entries.iter().filter(fits).collect();
         }
-        let bundle = |name: &&Entry| OF_A_BUNDLE.contains(&name.name.as_str());
+        let is_of_run = |name: &str| OF_A_BUNDLE.contains(&name) || rank_of(name).is_some_and(|rank| rank > 0);
+        let bundle = |entry: &&Entry| is_of_run(&entry.name);
         let beside: String =
             entries.iter().filter(bundle).map(|entry| format!(" {} {}", entry.name, entry.identity())).collect();
         let is_sealed = entries.iter().any(|entry| entry.name == SEAL);

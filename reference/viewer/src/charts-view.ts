@@ -2,10 +2,10 @@
 
 import { html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
-import type { Setting } from "./charts/chart.js";
+import { MOST_COLOURED, type Setting } from "./charts/chart.js";
 import { SelectedFlags } from "./charts/flags.js";
 import { Grid } from "./charts/grid.js";
-import { NONE, onlyShown, type Relatives } from "./charts/relatives.js";
+import { NONE, onlyShown, type Relatives, severalRanks } from "./charts/relatives.js";
 import { Toolbar } from "./charts/toolbar.js";
 import { RelativesLine } from "./run/ranks.js";
 import type { Changed, Store } from "./store.js";
@@ -22,7 +22,10 @@ export class ChartsView implements Showing {
   private readonly ranks: ShownRanks;
   private readonly relativesLine: RelativesLine;
 
+  private readonly store: Store;
+
   constructor(setting: Setting) {
+    this.store = setting.store;
     this.table = new RunTable(setting.store, setting.pointing, true);
     this.toolbar = new Toolbar(setting.store);
     const flags = new SelectedFlags(setting.store, () => this.grid.update());
@@ -50,7 +53,9 @@ export class ChartsView implements Showing {
   }
 
   private draw(): void {
-    this.relativesLine.update(this.ranks.relatives);
+    const { store } = this;
+    const isCrowded = store.state.group === "" && store.listed.length > MOST_COLOURED;
+    this.relativesLine.update(this.ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.drawn, store.state, isCrowded));
     this.grid.update();
   }
 }

@@ -14,6 +14,8 @@ export interface Column {
   width: number;
   isNumber: boolean;
   text(run: Run): string;
+  /** What is said under the pointer, where the text does not say it all. */
+  hint?(run: Run): string | undefined;
   /** The value that orders runs. */
   key(run: Run): Value | undefined;
 }
@@ -77,9 +79,18 @@ export function columnOf(id: string): Column | null {
   const title = `${KINDS[kind as keyof typeof KINDS]}${plain(name, 60)}`;
   return {
     id, title, width: Math.min(Math.max(NUMBER_WIDTH, 36 + LETTER_WIDTH * title.length), MOST_WIDTH), isNumber: true,
-    text: (run) => cellText(fieldOf(run, id) as Value | undefined),
-    key: (run) => fieldOf(run, id) as Value | undefined,
+    text: (run) => (isLost(run, name) && kind === "last" ? NOT_FINITE : `${cellText(fieldOf(run, id) as Value | undefined)}${isLost(run, name) && kind === "best" ? " ×" : ""}`),
+    key: (run) => (isLost(run, name) && kind === "last" ? undefined : (fieldOf(run, id) as Value | undefined)),
+    ...(kind === "best" ? { hint: (run: Run) => (isLost(run, name) ? `${cellText(fieldOf(run, id) as Value | undefined)}; the last value is not finite` : undefined) } : {}),
   };
+}
+
+/** What stands for a value that is not finite: a log does not say which one it was. */
+export const NOT_FINITE = "not finite";
+
+/** Returns whether the last value of a metric is not finite: the one before it, or the best, would look healthy. */
+function isLost({ metrics }: Run, name: string): boolean {
+  return Object.hasOwn(metrics, name) && metrics[name]!.last_not_finite === true;
 }
 
 function cellText(value: Value | undefined): string {

@@ -15,6 +15,8 @@ export interface MetricFacts {
   goal: Goal;
   count: number;
   nan: number;
+  /** True where a value that is not finite came after `last`. */
+  last_not_finite?: true;
   /** The metric that counts the steps of this one, where the run defines it. */
   step_name?: string;
 }
@@ -45,6 +47,12 @@ export interface Run {
   records: number | null;
   /** What the run says at its end, else its last loss. */
   final_loss: number | null;
+  /** True where the loss at the end is not finite. */
+  loss_not_finite?: true;
+  /** The ranks from 1 on that have a log. */
+  other_ranks?: number[];
+  /** Those whose log is torn or damaged, and which it is; `state` is that of rank 0. */
+  unended_ranks?: [number, "torn" | "damaged"][];
   /** Whether the run says that it ended; unknown where its format has no end. */
   ended: "yes" | "no" | "unknown";
   /** How it ended. */
@@ -354,7 +362,7 @@ export interface Ranks {
   metrics_elsewhere: string[];
 }
 
-export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean };
+export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean; /** What the server says where it answers and refuses. */ refused?: string };
 
 /** The header of the first frame of a report. */
 export interface ReportHeader {

@@ -26,6 +26,13 @@ export function questionOf(run: Run): Question {
   return { text: lowered(text), field: lookupIn(run) };
 }
 
+/** Returns in words why a run is not as well as its state says, as toyspec.runs.run_facts.warnings_of does. */
+export function warningsOf({ loss_not_finite, unended_ranks: ranks = [] }: Run): string[] {
+  const found = loss_not_finite ? ["loss not finite"] : [];
+  if (ranks.length === 1) return [...found, `rank ${ranks[0]![0]} ${ranks[0]![1]}`];
+  return ranks.length > 0 ? [...found, `${ranks.length} ranks torn or damaged`] : found;
+}
+
 function lookupIn(run: Run): Lookup {
   return (name) => fieldOf(run, name);
 }

@@ -212,7 +212,7 @@ export class Store {
 
   private changed(change: Change): void {
     if ("reached" in change && !change.reached) {
-      this.say(GONE);
+      this.say(change.refused === undefined ? GONE : `The server refuses this page: ${change.refused}. What is shown may be old.`);
       return;
     }
     // What grew meanwhile was not reported.

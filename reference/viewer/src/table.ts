@@ -6,12 +6,15 @@ import { openAnnotations } from "./annotating.js";
 import { cutApart } from "./names.js";
 import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
+import { warningsOf } from "./run-fields.js";
 import type { Store } from "./store.js";
 import { counted, grouped, plain } from "./text.js";
 
 const ROW = 34;
 /** On a phone the state beside the name is seen whole. */
 const NAME_WIDTH = "min(240px, 52vw)";
+/** Pixels of a state that has a warning beside it. */
+const WARNED_WIDTH = 196;
 /** Pixels of the number beside the charts. */
 const NARROW_WIDTH = 90;
 /** Rows beyond the border, so that scrolling shows no empty place. */
@@ -66,7 +69,8 @@ export class RunTable {
     const drawn = [listed, state.selected, state.columns, state.sort, state.group, state.colour, state.top];
     if (drawn.every((part, at) => part === this.drawn[at])) return;
     this.drawn = drawn;
-    this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
+    const isWarned = listed.some((run) => warningsOf(run).length > 0);
+    this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []).map((column) => (isWarned && column.id === "state" ? { ...column, width: WARNED_WIDTH } : column));
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
     const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? "100px" : NAME_WIDTH}, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${Math.min(width, NARROW_WIDTH)}px` : `minmax(${width}px, 1fr)`));
     this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
@@ -210,7 +214,7 @@ export class RunTable {
     if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, this.star(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
-    return html("div", { class: `${kind}${tone}`, role: "gridcell", title: text }, text);
+    return html("div", { class: `${kind}${tone}`, role: "gridcell", title: column.hint?.(run) ?? text }, text);
   }
 
   /** The mark of a pinned run, which unpins it. */
@@ -347,7 +351,14 @@ export function stateChip(run: Run): HTMLElement {
 const ENDS: { [reason: string]: "damaged" | "torn" | "complete" } = { completed: "complete", errored: "damaged", aborted: "damaged", diverged: "damaged", failed: "damaged", crashed: "damaged", interrupted: "torn" };
 
 /** Returns how a run ended, which is another question than whether its log is whole: an error in a whole log is not green. */
-function endOf({ state, ended, reason, error }: Run): { text: string; tone: string; title: string } {
+function endOf(run: Run): { text: string; tone: string; title: string } {
+  const found = endOfLog(run);
+  const warnings = warningsOf(run);
+  if (warnings.length === 0 || found.tone === "damaged") return found;
+  return { text: [found.text, ...warnings].join(", "), tone: "torn", title: [found.title, ...warnings].join("; ") };
+}
+
+function endOfLog({ state, ended, reason, error }: Run): { text: string; tone: string; title: string } {
   const log = STATES[state];
   if (state === "complete" && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
   if (state === "complete" && ended === "no") return { text: "not ended", tone: "torn", title: "the log is whole; fewer steps were made than were planned" };

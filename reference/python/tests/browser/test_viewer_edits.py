@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +37,40 @@ def runs(tmp_path: Path) -> Path:
     for name in ("one", "two"):
         write_run(tmp_path / "runs" / name, START, step(1), END)
     return tmp_path / "runs"
+
+
+@contextmanager
+def started(root: Path, port: int) -> Iterator[str]:
+    """Start `toyspec view --edit` in a process of its own, whose end closes every connection; yield its address."""
+    arguments = [sys.executable, "-m", "toyspec", "view", "--edit", "--port", str(port), str(root)]
+    variables = os.environ | {"TOYSPEC_CACHE": str(root.parent / "cache")}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=variables) as process:
+        try:
+            assert process.stdout
+            found = re.search(r"http://localhost(:\d+/\?token=\S+)", process.stdout.readline())
+            assert found
+            yield f"http://127.0.0.1{found[1]}"
+        finally:
+            process.kill()
+
+
+def test_server_that_was_started_again_refuses_the_page_and_says_so(browser: Browser, tmp_path: Path) -> None:
+    """Its token is another one: the page says which address to open, not that no server answers."""
+    root = runs(tmp_path)
+    context, stranger = browser.new_context(), browser.new_context()
+    page, refused = context.new_page(), stranger.new_page()
+    with started(root, 0) as address:
+        port = int(address.partition("?")[0].rstrip("/").rpartition(":")[2])
+        page.goto(address)
+        expect(page.locator(".row .name")).to_have_count(2, timeout=60_000)
+        refused.goto(f"http://127.0.0.1:{port}/?token=wrong")
+        expect(refused.locator("body")).to_contain_text("a token is needed")
+    message = page.locator(".message").first
+    expect(message).to_contain_text("The server does not answer", timeout=60_000)
+    with started(root, port):
+        expect(message).to_contain_text("open the address that `toyspec view` printed", timeout=60_000)
+    context.close()
+    stranger.close()
 
 
 def test_star_in_the_table(browser: Browser, tmp_path: Path) -> None:

@@ -123,6 +123,44 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
     expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
 
 
+def test_ranks_of_several_runs_are_drawn(viewed: Viewed, ranked: Path) -> None:
+    """The mean of the ranks of a run is beside the curve of another; the user may see each rank, or the first alone."""
+    page, _ = viewed.open(ranked, "#charts?focus=loss")
+    charted(page, "loss by step, 2 runs, 4 ranks of 1 of them")
+    line = page.locator(".relatives")
+    expect(line).to_contain_text("1 run of those shown has several ranks: the mean is drawn, with the range")
+    swatch = page.locator(".row", has_text="parent").locator(".swatch").get_attribute("class") or ""
+    number = re.search(r"run-(\d)", swatch)
+    assert number
+    colour = f"--run-{number[1]}"
+    assert is_near(pixels(page, colour, 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    choice = page.get_by_label("How ranks are shown")
+    choice.select_option("each rank")
+    expect(line).to_contain_text("each rank is drawn in the colour of its run")
+    page.wait_for_function(_PAINTED, arg=[colour, *place(page, 60, 4.0)])
+    choice.select_option("rank 0 alone")
+    charted(page, "loss by step, 2 runs.")
+    expect(line).to_contain_text("only rank 0 of each is drawn")
+
+
+_PAINTED = """([colour, x, y]) => {
+    const canvas = document.querySelector(".chart-canvas");
+    const ratio = canvas.width / canvas.clientWidth;
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(colour);
+    pen.fillRect(0, 0, 1, 1);
+    const wanted = [...pen.getImageData(0, 0, 1, 1).data];
+    const [left, top] = [Math.round(x * ratio) - 3, Math.round(y * ratio) - 3];
+    const {data} = canvas.getContext("2d").getImageData(left, top, 7, 7);
+    for (let at = 0; at < data.length; at += 4) {
+        const far = [0, 1, 2].reduce((sum, part) => sum + Math.abs(data[at + part] - wanted[part]), 0);
+        if (data[at + 3] > 128 && far < 90) return true;
+    }
+    return false;
+}"""
+
+
 def test_rank_that_did_not_end_is_marked_beside_the_state(viewed: Viewed, ranked: Path) -> None:
     """The state of the run is that of rank 0, which is not all of it."""
     page, _ = viewed.open(ranked, "#run/parent")

@@ -158,6 +158,19 @@ def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path
     expect(page.locator(".message").first).to_be_hidden()
 
 
+def test_charts_of_a_directory_that_is_empty_now_say_so(viewed: Viewed, tmp_path: Path) -> None:
+    """Where the directory is back without runs, nothing points to a message that is gone."""
+    root = tmp_path / "runs"
+    write_run(root / "one", start("one"), step(1, 1.0), END)
+    page, _ = viewed.open(root, "#charts")
+    expect(page.locator(".chart")).to_have_count(1)
+    shutil.move(root, tmp_path / "elsewhere")
+    expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
+    root.mkdir()
+    expect(page.locator(".first-run")).to_be_visible()
+    expect(page.locator(".message").first).to_be_hidden()
+
+
 def test_alerts_are_counted_for_a_filter(viewed: Viewed, tmp_path: Path) -> None:
     """Runs are read for it once it is asked for, those that grow again; the table has columns of them."""
     losses: dict[str, list[float | None]] = {"well": [1.0] * 200, "sick": [1.0] * 100 + [None] * 100}

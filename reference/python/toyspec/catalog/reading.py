@@ -48,6 +48,8 @@ class ShownRun(NamedTuple):
     first_step: int | None
     last_step: int | None
     final_loss: float | None
+    said_loss: str | None
+    """The same as JSON, "null" where it was not finite; None where the run has no loss."""
     seconds: float | None
     started_at: str | None
     records: int | None

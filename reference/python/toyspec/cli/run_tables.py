@@ -17,6 +17,8 @@ from toyspec.escaping import shortened
 from toyspec.findings import state_text
 from toyspec.generated.runs import TITLES
 from toyspec.places.addresses import is_address, path_in
+from toyspec.runs.rank_states import warnings_in
+from toyspec.runs.run_facts import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,7 +134,7 @@ class RunRows:
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return [each.run.state for each in self._runs]
+        return [_colored_as(each.run.state, warnings_in(each.run)) for each in self._runs]
 
     def columns(self) -> list[list[str]]:
         """See Rows."""
@@ -155,7 +157,8 @@ class RunRows:
                 None if run.facts.name == run.facts.run else run.facts.name,
                 run.annotations.starred,
             ),
-            _marked(state, sealed=run.sealed, as_of=run.as_of) + (_ahead(run) if run.state == "running" else ""),
+            ", ".join([_marked(state, sealed=run.sealed, as_of=run.as_of), *warnings_in(run)])
+            + (_ahead(run) if run.state == "running" else ""),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",
@@ -180,7 +183,7 @@ class ListedRows:
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return self._runs.state
+        return list(map(_colored_as, self._runs.state, self._warnings()))
 
     def columns(self) -> list[list[str]]:
         """See Rows."""
@@ -191,7 +194,10 @@ class ListedRows:
         more = (list(map(_cell, values)) for values in runs.more.values())
         return [
             list(map(_labelled, _shown(self._names()), runs.given_name, runs.starred)),
-            [_marked(state, sealed=sealed, as_of=as_of) for state, sealed, as_of in states],
+            [
+                ", ".join([_marked(state, sealed=sealed, as_of=as_of), *warnings])
+                for (state, sealed, as_of), warnings in zip(states, self._warnings(), strict=True)
+            ],
             _each(figure, [reason if isinstance(reason, str) else None for reason in runs.reason]),
             _each(figure, runs.last_step),
             # A call for each would take as long as all the rest.
@@ -209,6 +215,11 @@ class ListedRows:
         usual = (runs.state, reasons, runs.last_step, runs.final_loss, runs.seconds, runs.started_at)
         return zip(self._names(), *usual, *more, strict=True)
 
+    def _warnings(self) -> Iterator[list[str]]:
+        """Yield the warnings of each run; a catalog does not have the states of other ranks."""
+        losses = zip(self._runs.final_loss, self._runs.says_final_loss, strict=True)
+        return (warnings_of((), is_loss_not_finite=says and loss is None) for loss, says in losses)
+
     def _names(self) -> list[str]:
         paths, root = self._runs.path, self._root
         if root is None:
@@ -216,6 +227,11 @@ class ListedRows:
         if all(map(str.startswith, paths, repeat(root))):
             return [path.removeprefix(root) for path in paths]
         return [_relative(path, name or path, root) for path, name in zip(paths, self._runs.name, strict=True)]
+
+
+def _colored_as(state: RunState, warnings: Sequence[str]) -> RunState:
+    """Return the state by whose colour a run is shown: what has *warnings* is not green."""
+    return "torn" if warnings and state in ("complete", "running") else state
 
 
 def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:

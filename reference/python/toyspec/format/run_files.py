@@ -8,6 +8,8 @@ import re
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.generated.media import EXTENSIONS, OTHER
 
+RANKS_BEGIN = "events.rank-"
+"""What the names of the streams of ranks from 1 on begin with."""
 _RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_FOLDER = "media"

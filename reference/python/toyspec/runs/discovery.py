@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.format.run_files import MEDIA_FOLDER
+from toyspec.format.run_files import MEDIA_FOLDER, rank_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
 from toyspec.reading.stream_files import parts_status
@@ -236,7 +236,8 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
         others = [_listed_file(entry) for entry in files if entry.name not in parts]
         return Listing([log, *others], [Listed(entry.name, entry.path) for entry in folders])
     is_sealed = any(entry.name == SEAL_FILE for entry in entries)
-    beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in entries if entry.name in OF_A_BUNDLE)
+    of_run = [entry for entry in entries if entry.name in OF_A_BUNDLE or rank_of(entry.name)]
+    beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in of_run)
     return Listing(
         [_listed_file(entry, beside, is_sealed=is_sealed) for entry in files],
         [Listed(entry.name, entry.path) for entry in folders],

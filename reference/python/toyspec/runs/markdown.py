@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import sparkline
+from toyspec.runs.rank_states import warnings_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
     for run in runs:
         cells = [
             escaped(run.annotations.name or run.name),
-            escaped(run.facts.state_text),
+            escaped(", ".join([run.facts.state_text, *warnings_in(run)])),
             _end(run),
             "" if run.last_step is None else str(run.last_step),
         ]

@@ -7,12 +7,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.generated.runs import COLUMNS
-from toyspec.runs.run_facts import cut, finite
+from toyspec.runs.rank_states import states_of_other_ranks
+from toyspec.runs.run_facts import cut, finite, unended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from toyspec.reading.annotations import Annotations
+    from toyspec.runs.run_facts import RankState
     from toyspec.runs.summary import RunSummary
 
 MOST_SETTINGS = 100_000
@@ -45,8 +47,22 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
     found = {name: row[name] for name in ("id", *_ROW, *_MEMBERS)}
     if said := row.facts.said:
         found["said"] = _said(said)
+    if row.facts.is_final_loss_not_finite:
+        found["loss_not_finite"] = True
     found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
-    return found | {"findings": None, "left_out": left_out, "message": None}
+    return with_ranks(
+        found | {"findings": None, "left_out": left_out, "message": None}, states_of_other_ranks(summary.path)
+    )
+
+
+def with_ranks(row: dict[str, Any], others: Sequence[RankState]) -> dict[str, Any]:
+    """Return *row* with the ranks from 1 on as they are now, in place of those that were there when it was made."""
+    found = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
+    if others:
+        found["other_ranks"] = [each.rank for each in others]
+    if wrong := unended(others):
+        found["unended_ranks"] = list(map(list, wrong))
+    return found
 
 
 def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
@@ -116,5 +132,6 @@ def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
         "goal": None if smaller is None else "min" if smaller else "max",
         "count": curve.count,
         "nan": curve.not_finite,
+        **({"last_not_finite": True} if curve.last is not None and finite(curve.last[1]) is None else {}),
         **({} if step_name in (None, name) else {"step_name": cut(step_name)}),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from toyspec.format.numbers import number
 from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.findings import Ended
     from toyspec.runs.summary import RunState, RunSummary
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _MOST_CHARS = 4096
 # As JavaScript writes numbers: outside of these, with an exponent.
 _FIXED = (1e-6, 1e21)
+
+
+class RankState(NamedTuple):
+    """The state of the log of one process of a run."""
+
+    rank: int
+    state: RunState
 
 
 class RunFacts:
@@ -109,6 +116,11 @@ class RunFacts:
         return self.summary.state
 
     @property
+    def is_final_loss_not_finite(self) -> bool:
+        """Whether the run has a loss at its end, and that is not finite."""
+        return self.summary.says_final_loss and finite(self.final_loss) is None
+
+    @property
     def ended(self) -> Ended:
         """Whether the run says that it ended."""
         return self.summary.ended
@@ -184,6 +196,19 @@ class RunFacts:
     def settings(self) -> dict[str, Any]:
         """All settings of the run: see ``settings_of``."""
         return settings_of(self.summary.settled_start)
+
+
+def unended(ranks: Iterable[RankState]) -> list[RankState]:
+    """Return those of *ranks* whose log is torn or damaged."""
+    return [each for each in ranks if each.state in ("torn", "damaged")]
+
+
+def warnings_of(ranks: Sequence[tuple[int, str]], *, is_loss_not_finite: bool) -> list[str]:
+    """Return in words why a run is not as well as its state says: *ranks* are the other ones that are not whole."""
+    found = ["loss not finite"] if is_loss_not_finite else []
+    if len(ranks) == 1:
+        return [*found, f"rank {ranks[0][0]} {ranks[0][1]}"]
+    return [*found, f"{len(ranks)} ranks torn or damaged"] if ranks else found
 
 
 def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import msgspec
 from toyspec.errors import StreamError
 from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.rows import annotated, encodable, row_of, unread_row, unreadable_row
+from toyspec.runs.rows import encodable, row_of, unread_row, unreadable_row
 from toyspec.runs.walking import Stream
 from toyspec.system_calls import is_locked
 from toyspec.view.counted_alerts import CountedAlerts
@@ -192,7 +192,7 @@ class LiveRuns:
                     identity, row = known.get(entry.path, (None, None))
                     if row is not None and identity == entry.identity:
                         kept = row | {"id": encodable(entry.run)}
-                        entry.row, entry.row_identity = annotated(kept, entry.annotations()), identity
+                        entry.row, entry.row_identity = entry.with_what_is_beside(kept), identity
         with self._lock:
             self._is_started = True
             unknown = [entry for entry in self._entries.values() if entry.is_unknown]
@@ -316,7 +316,7 @@ class LiveRuns:
             entry.file.scan.summary.annotations = annotations
         if entry.row is None:
             return
-        row = annotated(entry.row, annotations)
+        row = entry.with_what_is_beside(entry.row)
         if row != entry.row:
             entry.row = row
             entry.revision = self._revisions.next()

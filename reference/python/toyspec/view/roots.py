@@ -144,6 +144,8 @@ class _Metric(msgspec.Struct):
     nan: int = 0
     finite: float | msgspec.UnsetType = msgspec.UNSET
     """The last finite value where the last one is not."""
+    last_not_finite: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where the last value is not finite."""
 
 
 _metrics = msgspec.json.Decoder(dict[str, _Metric])
@@ -213,6 +215,7 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
             "config": max(0, len(settings) - MOST_SETTINGS),
         },
         "message": None,
+        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
     }
 
 
@@ -223,7 +226,9 @@ def _counts(shown: ShownRun) -> dict[str, Any]:
 
 def _shown_metrics(text: str) -> dict[str, _Metric]:
     found = _metrics.decode(text)
-    for metric in found.values() if '"finite"' in text else ():
+    for metric in found.values() if '"last":null' in text else ():
+        if metric.last is None and metric.count:
+            metric.last_not_finite = True
         if metric.finite is not msgspec.UNSET:
             metric.last, metric.finite = metric.finite, msgspec.UNSET
     return found

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from toyspec.format.run_files import RANKS_BEGIN
 from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import NONE, read_annotations
 from toyspec.reading.stream_files import parts_status
 from toyspec.runs.each_result import each_result
-from toyspec.runs.rows import annotated
+from toyspec.runs.rank_states import states_of_other_ranks
+from toyspec.runs.rows import annotated, with_ranks
 from toyspec.runs.walking import Stream, version_of
 from toyspec.system_calls import cause_of
 from toyspec.view.identities import NO_IDENTITY, identity_of, listed_identity
@@ -72,6 +74,11 @@ class ViewedRun:
         """Return what the annotations say, as far as the search has found any."""
         return read_annotations(self.path) if self.may_be_annotated else NONE
 
+    def with_what_is_beside(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return *row* with what annotations say now, and with the states of other ranks."""
+        has_ranks = not self.beside or f" {RANKS_BEGIN}" in self.beside
+        return with_ranks(annotated(row, self.annotations()), states_of_other_ranks(self.path) if has_ranks else ())
+
     @property
     def row(self) -> dict[str, Any] | None:
         """The row of the table; None until the stream is read."""
@@ -82,7 +89,7 @@ class ViewedRun:
         self._row = self._as_annotated(row)
 
     def _as_annotated(self, row: dict[str, Any] | None) -> dict[str, Any] | None:
-        return annotated(row, self.annotations()) if row is not None and self.is_annotated_since else row
+        return self.with_what_is_beside(row) if row is not None and self.is_annotated_since else row
 
     @property
     def json(self) -> bytes | None:
@@ -136,7 +143,7 @@ class ViewedCatalogRun(ViewedRun):
 
     def take(self, found: CataloguedRun, revision: int) -> None:
         """Take what a catalog has *found*, in place of what was known."""
-        self.found, self.revision = found, revision
+        self.found, self.revision, self.beside = found, revision, found.identity
         self.version = found.identity.partition(" ")[0]
         self.identity = self.row_identity = (*NO_IDENTITY[:2], found.size, NO_IDENTITY[3])
         self.is_visited, self.problem = False, None

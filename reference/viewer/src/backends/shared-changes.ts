@@ -17,6 +17,7 @@ const NAME = "toyspec changes";
 export class SharedChanges {
   private events: EventSource | null = null;
   private isReached = true;
+  private refused: string | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly channel = "locks" in navigator ? new BroadcastChannel(NAME) : null;
   /** Ends the wait for the lock, or gives it back. */
@@ -78,11 +79,18 @@ export class SharedChanges {
     this.events.onopen = () => this.say({ reached: true });
     this.events.onerror = () => {
       this.say({ reached: false });
+      void this.askWhy();
       // A server that is not there at all is tried again here: browsers wait longer each time.
       this.events?.close();
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.open(), RETRY_MS);
     };
+  }
+
+  /** Says what a server answers that refuses: one that was started again has another token. */
+  private async askWhy(): Promise<void> {
+    const answer = await fetch("api/changes", { method: "HEAD" }).catch(() => null);
+    if (answer?.status === 403) this.say({ reached: false, refused: "it was started again; open the address that `toyspec view` printed" });
   }
 
   private say(change: Change): void {
@@ -92,8 +100,10 @@ export class SharedChanges {
 
   private pass(change: Change): void {
     if ("reached" in change) {
-      if (!change.reached && !this.isReached) return;
-      this.isReached = change.reached;
+      if (!change.reached && !this.isReached && change.refused === this.refused) return;
+      // That it cannot be reached says less than why.
+      if (!change.reached && change.refused === undefined && this.refused !== undefined) return;
+      [this.isReached, this.refused] = [change.reached, change.refused];
     }
     if (!document.hidden) this.take(change);
   }

@@ -16,7 +16,7 @@ import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { asRange, onlyShown, RelativeCurves, type Relatives } from "./relatives.js";
+import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
 import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothed } from "./smoothing.js";
@@ -90,6 +90,8 @@ export class Chart {
   private second: { metric: string; curves: Curves } | null = null;
   /** Metrics that count the steps of the one that is drawn. */
   private readonly counters = new Map<string, Curves>();
+  /** The curves of other ranks of several runs, by metric. */
+  private readonly others = new Map<string, Curves>();
   /** The curves of relatives, by metric. */
   private readonly relatives = new Map<string, RelativeCurves>();
   private readonly choice = html("select", { class: "field", "aria-label": "Second metric" });
@@ -157,7 +159,13 @@ export class Chart {
   }
 
   manner(): Manner {
-    return { axis: this.state.x, colours: colours(), hovered: this.pointing.run, ratio: this.size.ratio, isColoured: this.colouring !== null, font: "system-ui, sans-serif", size: 11 };
+    return { axis: this.state.x, colours: colours(), hovered: this.hovered, ratio: this.size.ratio, isColoured: this.colouring !== null, font: "system-ui, sans-serif", size: 11 };
+  }
+
+  /** The id of the series that is pointed at: of a run with ranks, their mean. */
+  private get hovered(): string | null {
+    const { run } = this.pointing;
+    return (run !== null && this.plot?.series.find(({ rankOf, run: { id } }) => rankOf?.id === run && id !== run)?.run.id) || run;
   }
 
   /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
@@ -174,7 +182,7 @@ export class Chart {
       const point = await backend.point({ run, metric: series.metric, axis: curve.axis, at });
       if (!point) fill(text, "The log has no line for this point.");
       else {
-        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? this.one!.id : run)}` }, plain(series.run.name));
+        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? (series.rankOf ?? this.one!).id : run)}` }, plain(series.run.name));
         const shown = { run, ...point, ...line };
         const where = line ? place : curve.steps ? point.place : point.place + shift;
         fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(where, curve.steps && !line ? "step" : this.state.x)} · ${plain(point.file)}, line ${grouped(shown.line)}`), text);
@@ -264,7 +272,7 @@ export class Chart {
   }
 
   private get all(): Curves[] {
-    return [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values(), ...[...this.relatives.values()].flatMap(({ all }) => all)];
+    return [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values(), ...this.others.values(), ...[...this.relatives.values()].flatMap(({ all }) => all)];
   }
 
   private relativesOf(metric: string): RelativeCurves | null {
@@ -399,6 +407,20 @@ export class Chart {
     const own = [this.curves, ...(this.second ? [this.second.curves] : []), ...this.counters.values()];
     for (const curves of own) curves.want({ runs: runs.map(({ id }) => id), axis, buckets, range });
     for (const metric of this.drawnMetrics) this.relativesOf(metric)?.want({ axis, buckets, range }, this.state.ranks);
+    const ranked = this.ranked;
+    if (ranked.length === 0) return;
+    for (const metric of this.drawnMetrics) {
+      const others = this.others.get(metric) ?? this.curvesOf(metric);
+      this.others.set(metric, others);
+      others.want({ runs: ranked.flatMap((run) => run.other_ranks!.map((rank) => rankId(run, rank))), axis, buckets, range });
+    }
+  }
+
+  /** Those of several runs whose other ranks are drawn. */
+  private get ranked(): readonly Run[] {
+    if (this.one || this.setting.only || this.state.x === "defined") return [];
+    const { runs, areDrawn } = severalRanks(this.runs, this.state, this.isCrowded);
+    return areDrawn ? runs : [];
   }
 
   private get drawnMetrics(): string[] {
@@ -552,6 +574,7 @@ export class Chart {
       return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
     }));
     // By another metric's steps, ranks and forks have no place.
+    if (this.ranked.length > 0) return withOtherRanks(own, (name, id) => this.others.get(name)?.pair(id), this.state.ranks);
     if (!one || this.state.x === "defined") return own;
     const beside = all.flatMap(({ metric }, at) => {
       const ofOne = own.filter(({ isSecond, run }) => isSecond === at > 0 && run.id === one.id);
@@ -574,7 +597,7 @@ export class Chart {
 
   private smooth({ curve, run, metric, isSecond }: Series, span: number): Float64Array {
     const { smoothing } = this.state;
-    const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id) ?? this.relatives.get(metric)?.wholeOf(run.id) ?? null;
+    const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id) ?? this.others.get(metric)?.wholeOf(run.id) ?? this.relatives.get(metric)?.wholeOf(run.id) ?? null;
     const isPart = !curve.steps && whole !== null && whole !== curve && curve.length > 0;
     return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
   }
@@ -607,7 +630,8 @@ export class Chart {
     const means = all.filter(({ run }) => isGroup(run));
     const series = means.length > 0 && this.plot!.hasGroups ? means : all;
     const ranks = new Set([...all, ...(this.plot?.background ?? [])].flatMap(({ kin, run }) => (kin === "rank" && !isGroup(run) ? [run.id] : []))).size;
-    const what = ranks > 1 ? `${counted(ranks, "rank")} of 1 run` : counted(series.length, series === means ? "group" : "run");
+    const ranked = new Set([...all, ...(this.plot?.background ?? [])].flatMap(({ rankOf }) => (rankOf ? [rankOf.id] : []))).size;
+    const what = ranked > 0 ? `${counted(this.runs.length, "run")}, ${counted(ranks, "rank")} of ${ranked} of them` : ranks > 1 ? `${counted(ranks, "rank")} of 1 run` : counted(series.length, series === means ? "group" : "run");
     this.overlay.setAttribute("aria-label", `${plain(this.metric)} by ${this.state.x}, ${what}. Arrow keys read values, plus and minus zoom, Escape shows everything.`);
     const rows = series.slice(0, MOST_COLOURED).map(({ run, curve }) => {
       const best = curve.header.best?.value;

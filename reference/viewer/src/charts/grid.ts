@@ -109,7 +109,9 @@ export class Grid {
     const sections = all.slice(0, MOST_SECTIONS);
     this.rest.hidden = focus !== "" || all.length <= MOST_SECTIONS;
     this.rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
-    const shape = JSON.stringify([focus, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.closed.has(title), metrics.slice(0, this.limit(title))])]);
+    // What is said in place of charts depends on more.
+    const why = sections.length === 0 ? this.nothing().textContent : "";
+    const shape = JSON.stringify([focus, why, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.closed.has(title), metrics.slice(0, this.limit(title))])]);
     if (shape !== this.shape) {
       this.shape = shape;
       this.arrange(sections, focus);

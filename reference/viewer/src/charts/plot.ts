@@ -28,6 +28,8 @@ export interface Series {
   shift: number;
   /** What it is of the one run that is shown. */
   kin?: "rank" | "ancestor";
+  /** The run that it is a rank of, where several runs are shown. */
+  rankOf?: Run;
 }
 
 /** A note or a finding beside a curve. */

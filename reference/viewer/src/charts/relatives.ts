@@ -5,7 +5,7 @@ import type { Look } from "../palette.js";
 import type { Axis, Ranks, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { counted } from "../text.js";
-import type { RankManner } from "../view-state.js";
+import type { RankManner, ViewState } from "../view-state.js";
 import { spanOf } from "./anomalies.js";
 import { GROUP, lookOf, resampled } from "./grouping.js";
 import type { Curves, Pair, Wanted } from "./loading.js";
@@ -107,6 +107,7 @@ export class RelativeCurves {
 export function asRange(series: readonly Series[], slowest: number | undefined): { series: Series[]; background: Series[] } {
   const ranks = series.filter(({ kin }) => kin === "rank");
   const others = series.filter(({ kin }) => kin !== "rank");
+  if (ranks.some(({ rankOf }) => rankOf !== undefined)) return { series: [...others, ...bandsOf(ranks)], background: ranks };
   if (ranks.length < 2) return { series: [...ranks.map((each) => ({ ...each, isQuiet: false })), ...others], background: [] };
   const named = ranks.filter(({ run }) => run.name === `rank ${slowest}, slowest`).map((each) => ({ ...each, isQuiet: false, look: SLOWEST_LOOK }));
   const bands = [false, true].flatMap((isSecond) => {
@@ -114,6 +115,53 @@ export function asRange(series: readonly Series[], slowest: number | undefined):
     return own.length === 0 ? [] : [bandOf(own)];
   });
   return { series: [...others, ...bands, ...named], background: ranks };
+}
+
+/** Returns the mean with the range of the ranks of each of several runs, in the colour of the run. */
+function bandsOf(ranks: readonly Series[]): Series[] {
+  const runs = new Map<string, Series[]>();
+  for (const each of ranks) {
+    const key = `${each.isSecond} ${each.rankOf!.id}`;
+    runs.set(key, [...(runs.get(key) ?? []), each]);
+  }
+  return [...runs.values()].map((own) => {
+    const [first] = own as [Series];
+    // The curves of the others are not there yet, or it is alone in having the metric.
+    if (own.length === 1) return { ...first, isQuiet: false };
+    const band = bandOf(own);
+    const name = `${first.rankOf!.name}, mean of ${counted(own.length, "rank")}`;
+    return { ...band, look: first.look, run: { ...band.run, id: `${GROUP}ranks ${first.rankOf!.id}`, name }, rankOf: first.rankOf! };
+  });
+}
+
+/** The most streams of ranks that are drawn of several runs. */
+export const MOST_RANKS_DRAWN = 256;
+
+/** Returns which of several runs have other ranks, and whether these are drawn. */
+export function severalRanks(runs: readonly Run[], { group, base, ranks }: ViewState, isCrowded: boolean): { runs: readonly Run[]; count: number; areDrawn: boolean } {
+  const found = runs.filter(({ other_ranks }) => other_ranks !== undefined);
+  const count = found.reduce((sum, { other_ranks }) => sum + other_ranks!.length, 0);
+  return { runs: found, count, areDrawn: ranks !== "first" && group === "" && base === "" && !isCrowded && count <= MOST_RANKS_DRAWN };
+}
+
+/** Returns the id of the stream of a rank from 1 on. */
+export function rankId({ id }: Run, rank: number): string {
+  return `${id}/events.rank-${rank}.jsonl`;
+}
+
+/** Returns the series of several runs with those of their other ranks, in the colour of the run. */
+export function withOtherRanks(own: readonly Series[], pairOf: (metric: string, id: string) => Pair | undefined, manner: RankManner): Series[] {
+  const isQuiet = manner === "range";
+  return own.flatMap((each): Series[] => {
+    const { run, metric, shift } = each;
+    if (run.other_ranks === undefined) return [each];
+    const ranked = { kin: "rank", rankOf: run, isQuiet } as const;
+    const others = run.other_ranks.flatMap((rank): Series[] => {
+      const pair = pairOf(metric, rankId(run, rank));
+      return pair?.latest ? [{ ...each, ...ranked, run: { ...run, id: rankId(run, rank), name: `${run.name}, rank ${rank}` }, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }] : [];
+    });
+    return [{ ...each, ...ranked, run: { ...run, name: `${run.name}, rank 0` } }, ...others];
+  });
 }
 
 /** Returns the mean of ranks, with the smallest and the largest value of any of them at each place. */

@@ -5,7 +5,7 @@ import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { sorted } from "../columns.js";
 import { LOSS_NAMES } from "../generated/runs.js";
-import type { Goal, Run, Scalar } from "../protocol.js";
+import type { Goal, MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { Relations } from "./relations.js";
 import { cutApart } from "../names.js";
@@ -119,7 +119,8 @@ function plainRow(name: string, cells: readonly (string | HTMLElement)[]): HTMLE
 function metricRow(name: string, runs: readonly Run[]): HTMLElement {
   const facts = runs.map(({ metrics }) => (Object.hasOwn(metrics, name) ? metrics[name]! : null));
   const goal = facts.find((each) => each?.goal)?.goal ?? null;
-  const values = facts.map((each) => (each === null ? null : goal === null ? each.last : (each.best ?? each.last)));
+  const last = (each: MetricFacts) => (each.last_not_finite ? null : each.last);
+  const values = facts.map((each) => (each === null ? null : goal === null ? last(each) : (each.best ?? last(each))));
   const finite = values.filter((value) => value !== null);
   const best = goal === "min" ? Math.min(...finite) : goal === "max" ? Math.max(...finite) : NaN;
   const cells = values.map((value, at) => {

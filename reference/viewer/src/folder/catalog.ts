@@ -78,6 +78,7 @@ export class Catalog {
     for (const entry of this.entries.values()) await this.guarded(entry, () => this.scan(entry));
     this.ready();
     for (const entry of this.ranked.values()) await this.guarded(entry, () => this.scan(entry));
+    for (const entry of this.entries.values()) this.takeRanks(entry);
     for (const entry of this.entries.values()) if (entry.scan) await this.guarded(entry, () => this.check(entry));
   }
 
@@ -110,12 +111,24 @@ export class Catalog {
   /** Returns what the ranks of a run have logged; null where only one has a stream. */
   async ranks(run: string): Promise<Ranks | null> {
     const own = this.entry(run);
-    const others = [...this.ranked.values()].filter(({ stream: { place } }) => place!.ofRankZero === own.stream.blob);
+    const others = this.othersOf(own);
     if (others.length === 0) return null;
     for (const entry of others) if (!entry.scan && entry.row.message === "") await this.guarded(entry, () => this.scan(entry));
     const all = [own, ...others].sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
     const read = all.flatMap(({ id, stream, row, scan }) => (scan ? [{ rank: stream.place!.rank, id, stream, row, scan }] : []));
     return ranksOf(read, all.flatMap(({ scan, stream, row }) => (scan ? [] : [{ rank: stream.place!.rank, error: `${stream.name}: ${row.message ?? "it cannot be read"}` }])));
+  }
+
+  /** Returns the streams of the other ranks of a run. */
+  private othersOf({ stream: { blob } }: Entry): Entry[] {
+    return [...this.ranked.values()].filter(({ stream: { place } }) => place!.ofRankZero === blob);
+  }
+
+  /** Puts into the row of a run which of its other ranks are not whole. */
+  private takeRanks(entry: Entry): void {
+    const others = this.othersOf(entry).sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
+    const unended = others.flatMap(({ row: { state }, stream: { place } }): [number, "torn" | "damaged"][] => (state === "torn" || state === "damaged" ? [[place!.rank, state]] : []));
+    if (others.length > 0) this.put(entry, { ...entry.row, other_ranks: others.map(({ stream: { place } }) => place!.rank), ...(unended.length > 0 ? { unended_ranks: unended } : {}) });
   }
 
   async point({ run, metric, axis, at }: { run: string; metric: string; axis: CurveRequest["axis"]; at: number }): Promise<Point | null> {

@@ -17,6 +17,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
   const name = start["name"];
   const ended = endedOf(scan);
   const begin = scan.profile === "kaun/v1" || scan.origin === "unix" ? scan.firstTime : 0;
+  const finalLoss = finalLossOf(scan);
   const took = begin === null || scan.lastTime === null || hasNoTimes(scan) ? null : scan.lastTime - begin;
   return {
     id, run_id: textOf(start["run_id"]), name: typeof name === "string" && name !== "" ? cut(name) : lastPart(id),
@@ -25,7 +26,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     notes: textOf(start["notes"]), starred: false, hidden: false,
     state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started_at: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
     seconds: took,
-    first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finalLossOf(scan),
+    first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finite(finalLoss ?? NaN), ...(Number.isNaN(finalLoss) ? { loss_not_finite: true } : {}),
     ended, reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), remaining: ended === "yes" ? null : remainingOf(took, scan, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), { ...factsOf(pyramid, goalOf(scan, metric)), ...stepNameOf(scan, metric) }])),
@@ -48,12 +49,13 @@ function endedOf({ end, profile, hasReached }: Scan): Run["ended"] {
   return profile && PROFILES[profile].complete !== undefined ? "no" : "unknown";
 }
 
-/** Returns the loss that the end of a run says, else that of its last step; null where it is unknown or was not finite. */
+/** Returns the loss that the end of a run says, else that of its last step; NaN where it was not finite, null where it is unknown. */
 function finalLossOf({ end, profile, latest }: Scan): number | null {
   const said = end?.["final_loss"];
-  if (said === null || typeof said === "number") return said;
+  if (said === null || typeof said === "number") return finite(said ?? NaN) ?? NaN;
   const name = profile === "kaun/v1" || profile === null ? LOSS_NAMES.find((tag) => latest.has(tag)) : "loss";
-  return finite(latest.get(name ?? "")?.final ?? NaN);
+  const loss = latest.get(name ?? "");
+  return loss === undefined ? null : (finite(loss.final) ?? NaN);
 }
 
 /** Returns whether all steps are at 0: nothing took time by such a log. */
@@ -69,9 +71,9 @@ function lastPart(id: string): string {
   return id.split("/").at(-1)!;
 }
 
-function factsOf({ last, lowest, highest, points, notFinite }: Pyramid, goal: Goal): MetricFacts {
+function factsOf({ last, final, lowest, highest, points, notFinite }: Pyramid, goal: Goal): MetricFacts {
   const best = goal === "min" ? lowest.value : goal === "max" ? highest.value : NaN;
-  return { last: finite(last), best: finite(best), goal, count: points, nan: notFinite };
+  return { last: finite(last), best: finite(best), goal, count: points, nan: notFinite, ...(Number.isFinite(final) ? {} : { last_not_finite: true }) };
 }
 
 function finite(value: number): number | null {

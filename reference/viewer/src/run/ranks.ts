@@ -1,7 +1,7 @@
 /** The processes of a run: how far each came, which stopped first, which is slowest, and how charts show them. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
-import { ANCESTOR_LOOK, type Relatives, SLOWEST_LOOK } from "../charts/relatives.js";
+import { ANCESTOR_LOOK, MOST_RANKS_DRAWN, type Relatives, type severalRanks, SLOWEST_LOOK } from "../charts/relatives.js";
 import { lookOf } from "../charts/grouping.js";
 import type { Look } from "../palette.js";
 import type { Ranks } from "../protocol.js";
@@ -107,9 +107,24 @@ export class RelativesLine {
     this.choice.addEventListener("change", () => store.update({ ranks: this.choice.value as RankManner }, { isSmall: true }));
   }
 
-  update({ ranks, ancestors }: Relatives): void {
+  /** Shows what is drawn of the ranks of several runs. */
+  private updateSeveral({ runs, count, areDrawn }: ReturnType<typeof severalRanks>): void {
+    const { ranks: manner, x } = this.store.state;
+    const isDrawn = areDrawn && x !== "defined";
+    const some = `${counted(runs.length, "run")} of those shown ${runs.length === 1 ? "has" : "have"} several ranks`;
+    const why = manner === "first" ? "" : count > MOST_RANKS_DRAWN ? "; select fewer runs to see their other ranks" : "; with groups, differences, a defined step or many runs, other ranks are not drawn";
+    const what = !isDrawn ? `only rank 0 of each is drawn${why}` : manner === "each" ? "each rank is drawn in the colour of its run" : "the mean is drawn, with the range from smallest to largest";
+    this.element.hidden = runs.length === 0;
+    fill(this.element, html("label", {}, html("span", { class: "label" }, "Ranks"), this.choice), html("span", { class: "count" }, `${some}: ${what}.`));
+  }
+
+  update({ ranks, ancestors }: Relatives, several?: ReturnType<typeof severalRanks>): void {
     const { ranks: manner, x } = this.store.state;
     this.choice.value = manner;
+    if (several) {
+      this.updateSeveral(several);
+      return;
+    }
     const isRange = ranks !== null && manner === "range";
     const slowest = isRange ? ranks.slowest : null;
     const [nearest] = ancestors;

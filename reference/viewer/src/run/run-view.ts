@@ -33,6 +33,11 @@ export interface Part {
 /** A run that grows is asked for again at most this often, in ms. */
 const REFRESH_MS = 2000;
 
+/** Returns a run without what its state says of other ranks, which has a mark of its own. */
+function withoutRanks({ unended_ranks: _, ...run }: Run): Run {
+  return run;
+}
+
 export class RunView implements Showing {
   readonly element: HTMLElement;
   private readonly store: Store;
@@ -187,7 +192,7 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(run), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),

@@ -15,6 +15,7 @@ from toyspec.findings import state_text
 from toyspec.runs.columns import field_of, text_of
 from toyspec.runs.expressions import Question
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.run_facts import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +45,11 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
     """Return how a run ended and the style of that: a whole log of a run that went wrong is not green."""
     state, reason = row["state"], row["reason"]
     if reason in (None, "completed") or state in ("running", "torn"):
-        return state_text(state, row["ended"]), STATES.get(state, "")
+        text = state_text(state, row["ended"])
+        warnings = warnings_of(row.get("unended_ranks", ()), is_loss_not_finite="loss_not_finite" in row)
+        if warnings and state in ("complete", "running"):
+            return ", ".join([text, *warnings]), STATES["torn"]
+        return text, STATES.get(state, "")
     text = shortened(reason, _TITLE_COLUMNS)
     return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
 
@@ -129,7 +134,7 @@ class RunList(Widget):
             shortened(row["name"], _NAME_CHARS) + (" *" if row["starred"] else ""),
             end_of(row)[0],
             "" if row["last_step"] is None else figure(row["last_step"]),
-            "" if facts.get("last") is None else figure(facts["last"]),
+            _last(facts),
             "" if facts.get("best") is None else figure(facts["best"]),
             _alerts(row),
             "" if row["seconds"] is None else duration(row["seconds"]),
@@ -137,6 +142,13 @@ class RunList(Widget):
             "" if not row["remaining"] else duration(row["remaining"]),
             "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
+
+
+def _last(facts: dict[str, Any]) -> str:
+    """Return the last value of a metric; one before a value that is not finite would look healthy."""
+    if facts.get("last_not_finite"):
+        return "not finite"
+    return "" if facts.get("last") is None else figure(facts["last"])
 
 
 def _alerts(row: dict[str, Any]) -> str:
