@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.requests import Answers
 from toyspec.view.sent_frames import SentFrames
-from view_client import END, START, step, write_run
+from view_client import END, START, frames, step, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +62,27 @@ def _answers(root: Path) -> Iterator[Answers]:
 
 
 def _curves(answers: Answers, *, buckets: str = "64", axis: str = "step") -> bytes:
+    """Return the frames in one order: those that were sent before come metric by metric."""
+    data = _answer(answers, buckets=buckets, axis=axis)
+    sizes = [8 + sum(struct.unpack_from("<II", data, at)) for at in _begins(data)]
+    return b"".join(sorted(data[at : at + size] for at, size in zip(_begins(data), sizes, strict=True)))
+
+
+def _answer(answers: Answers, *, buckets: str = "64", axis: str = "step") -> bytes:
     return b"".join(answers.curves({"metric": ["loss", "lr"], "run": _RUNS, "x": [axis], "buckets": [buckets]}))
+
+
+def _begins(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        yield at
+        at += 8 + sum(struct.unpack_from("<II", data, at))
 
 
 def _write_runs(root: Path) -> None:
     for number, name in enumerate(_RUNS, 1):
-        write_run(root / "runs" / name, START, *(step(at, number / at) for at in range(1, 200)), END)
+        steps = (step(at, number / at).replace(b"}", b',"lr":0.%d}' % at) for at in range(1, 200))
+        write_run(root / "runs" / name, START, *steps, END)
 
 
 def test_second_start_sends_the_same_from_one_file(tmp_path: Path) -> None:
@@ -80,6 +96,16 @@ def test_second_start_sends_the_same_from_one_file(tmp_path: Path) -> None:
     assert len(first) > 3 * 64 * 8
     assert first == again == second
     assert [".frames"] == [path[-7:] for path in opened]
+
+
+def test_what_was_sent_before_comes_metric_by_metric(tmp_path: Path) -> None:
+    """The first chart of a page is whole before the others."""
+    _write_runs(tmp_path)
+    with _answers(tmp_path) as answers:
+        _curves(answers)
+    with _answers(tmp_path) as answers:
+        sent = [(header["metric"], header["run"]) for header, _ in frames(_answer(answers))]
+    assert [(metric, run) for metric in ("loss", "lr") for run in _RUNS] == sent
 
 
 def test_start_with_another_width_makes_its_frames_and_keeps_both(tmp_path: Path) -> None:

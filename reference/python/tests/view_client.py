@@ -10,6 +10,7 @@ import time
 from array import array
 from concurrent.futures import Future
 from contextlib import contextmanager
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -140,11 +141,26 @@ def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
         if column["type"] == "a0":
             first, gap, last = column["scale"]
             found[column["name"]] = array("d", [*(first + gap * place for place in range(count - 1)), last])
+        elif column["type"] == "n0":
+            found[column["name"]] = array("d", (float(isnan(value)) for value in found["last"]))
+        elif column["type"] == "m0":
+            low, high = (found.get(name, found["last"]) for name in ("min", "max"))
+            found[column["name"]] = array("d", ((one + other) / 2 for one, other in zip(low, high, strict=True)))
+        elif column["type"] in ("f4", "i4"):
+            found[column["name"]] = _short(column, data[at : at + 4 * count])
+            at += 4 * count + -4 * count % 8
         else:
             found[column["name"]] = array("d", data[at : at + 8 * count])
             at += 8 * count
     constants = {name: value for name, value in header.get("constants", {}).items() if name not in ("count", "nan")}
     return found | {name: array("d", [value]) * count for name, value in constants.items()}
+
+
+def _short(column: dict[str, Any], data: bytes) -> array[float]:
+    if column["type"] == "f4":
+        return array("d", array("f", data))
+    divisor = column["scale"][0]
+    return array("d", (nan if number == -(1 << 31) else number / divisor for number in array("i", data)))
 
 
 @contextmanager

@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { spanOf, spikesOf } from "../src/charts/anomalies.js";
+import { addLine, Coverage } from "../src/charts/crowd.js";
 import { csv } from "../src/charts/exporting.js";
+import { draw } from "../src/charts/drawing.js";
 import { differences, envelopeOf, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
 import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { placedBy } from "../src/charts/defined-steps.js";
 import { sectionsOf } from "../src/charts/grid.js";
-import { smoothed } from "../src/charts/smoothing.js";
+import { Remembered } from "../src/charts/remembered.js";
+import { smoothed, smoothedOnce } from "../src/charts/smoothing.js";
 import { SvgPen } from "../src/charts/svg-pen.js";
 import { ticks } from "../src/charts/ticks.js";
 import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
@@ -145,6 +148,92 @@ test("a group is the mean of its runs with one standard deviation on each side, 
   assert.deepEqual([first!.mean[at(4)], first!.min[at(4)], first!.count[at(4)]], [1, 1, 1], "a run that ended earlier no longer counts");
   assert.deepEqual([second!.mean[0], second!.min[0], second!.max[0]], [7, 7, 7]);
   assert.deepEqual(groupKeys(all.map(({ run }) => run)), ["config.seed"], "neither a setting that all share nor one that all have of their own");
+});
+
+test("a line covers one pixel of each column that it crosses, and all between its places in one", () => {
+  const covered = (draw: (coverage: Coverage) => void, alpha = 1) => {
+    const coverage = new Coverage(4, 6, 0.5);
+    draw(coverage);
+    coverage.end();
+    const opacities = coverage.opacities(alpha);
+    return [0, 1, 2, 3, 4, 5].map((row) => [...opacities.subarray(4 * row, 4 * row + 4)].map((value) => Math.round(value / 25.5)).join(" "));
+  };
+  const flat = (coverage: Coverage) => {
+    coverage.moveTo(0.5, 2.5);
+    coverage.lineTo(2.5, 2.5);
+  };
+  assert.deepEqual(covered(flat), ["0 0 0 0", "0 0 0 0", "10 10 10 0", "0 0 0 0", "0 0 0 0", "0 0 0 0"]);
+  // Up and down within a column, beyond the picture too, and back.
+  const steep = (coverage: Coverage) => {
+    coverage.moveTo(1.2, 1.5);
+    coverage.lineTo(1.4, 99);
+    coverage.lineTo(1.6, 3);
+  };
+  assert.deepEqual(covered(steep), ["0 0 0 0", ...Array<string>(5).fill("0 10 0 0")]);
+  assert.deepEqual(covered((coverage) => {
+    coverage.moveTo(2.5, 4.5);
+    coverage.lineTo(-7.5, 4.5);
+  })[4], "10 10 10 0");
+  const both = (coverage: Coverage) => {
+    flat(coverage);
+    flat(coverage);
+  };
+  // Two lines of 0.5 leave a quarter of what is below.
+  assert.equal(covered(both, 0.5)[2], "7 7 7 0");
+  // Half a pixel lower, a line covers half of two.
+  assert.deepEqual(covered((coverage) => coverage.dot(1.5, 3, 0.5)).slice(2, 4), ["0 5 0 0", "0 5 0 0"]);
+});
+
+test("the line of a curve breaks at what is not finite and at lost lines, and keeps a point between two of them", () => {
+  const plot = { x: { from: 1, to: 9, isLog: false }, y: { from: 0, to: 4, isLog: false }, box: { left: 0, top: 0, width: 16, height: 4 } } as Plot;
+  const rows = (values: number[], gaps: number[] = []) => {
+    const coverage = new Coverage(22, 8, 0.5);
+    const own = curve(values);
+    addLine(coverage, { ...own, header: { ...own.header, gaps: gaps.map((step) => ({ step, line: 1, offset: 0, length: 1 })) } }, own.last, { plot, shift: 0, ratio: 1 });
+    const opacities = coverage.opacities(1);
+    return Array.from({ length: 22 }, (_, column) => (Array.from({ length: 8 }, (_, row) => opacities[22 * row + column]!).some((value) => value > 99) ? "#" : ".")).join("");
+  };
+  assert.equal(rows([1, 1, 1, 1, 1, 1, 1, 1]), "...###############....");
+  assert.equal(rows([1, 1, NaN, NaN, NaN, 1, 1, 1]), "...###.......#####....");
+  assert.equal(rows([NaN, NaN, 1, NaN, NaN, NaN, NaN, NaN]), ".....####.............");
+  assert.equal(rows([1, 1, 1, 1, 1, 1, 1, 1], [4]), "...#######.#######....");
+});
+
+test("many runs that are background are one picture, which the pointer does not change", () => {
+  const quiet = Array.from({ length: 51 }, (_, at) => ({ ...series([1, 2], `run-${at}`), isQuiet: true }));
+  const colours = { text: "#000", grid: "#111", quiet: "#222", spike: "#333", surface: "#fff", runs: ["#444"], flags: { note: "#555", error: "#666", warning: "#777" } };
+  const drawnWith = (all: readonly Series[], hovered: string | null, isColoured = false) => {
+    const found: string[][] = [];
+    const plot: Plot = { series: all, envelope: null, background: [], hasGroups: false, flags: [], x: { from: 1, to: 2, isLog: false }, y: { from: 1, to: 2, isLog: false }, box: { left: 0, top: 0, width: 9, height: 9 } };
+    const pen = new SvgPen(9, 9);
+    draw(pen, plot, { axis: "step", colours, hovered, ratio: 1, isColoured, font: "a", size: 9 }, (crowd) => found.push(crowd.map(({ run }) => run.id)));
+    return { found, lines: pen.text().split("#222").length - 1, own: pen.text().split("#444").length - 1 };
+  };
+  const ids = quiet.map(({ run }) => run.id);
+  assert.deepEqual(drawnWith(quiet, null), { found: [ids], lines: 0, own: 0 });
+  const hovered = drawnWith(quiet, "run-7");
+  assert.deepEqual(hovered.found, [ids]);
+  assert.ok(hovered.own > 0);
+  // A few, and those that have colours of their own, are lines.
+  assert.deepEqual(drawnWith(quiet.slice(1), null).found, []);
+  assert.ok(drawnWith(quiet.slice(1), null).lines > 0);
+  assert.deepEqual(drawnWith(quiet, null, true).found, []);
+});
+
+test("what is remembered is made again only where a part of it has changed", () => {
+  const remembered = new Remembered<number>();
+  let made = 0;
+  const value = (...parts: readonly unknown[]) => remembered.of(parts, () => ++made);
+  const own = curve([1]);
+  assert.deepEqual([value(own, 1), value(own, 1), value(own, 2), value(own), value(own, 1), value()], [1, 1, 2, 3, 4, 5]);
+});
+
+test("smoothed values are kept as long as they are asked for in the same way", () => {
+  const own = curve([1, 5, 2]);
+  const first = smoothedOnce(own, 0.5, 100);
+  assert.equal(smoothedOnce(own, 0.5, 100), first);
+  assert.deepEqual(smoothedOnce(own, 0.9, 100), smoothed(own, 0.9, 100));
+  assert.notEqual(first[1], smoothedOnce(own, 0.9, 100)[1]);
 });
 
 test("the envelope of many runs keeps their extremes in every column, and has holes where no run is", () => {

@@ -68,6 +68,24 @@ test("numbers of 32 bits are differences whose highest bytes come first", () => 
   assert.deepEqual([...curveOf({ header, columns }, "step")!.place], [5, 140_005, NaN, 140_003]);
 });
 
+test("columns of 4 bytes and those that take none are read as the numbers that were logged", () => {
+  const columns = new Uint8Array(3 * 16);
+  const view = new DataView(columns.buffer);
+  for (const [at, number] of [-25, -0x8000_0000, 3, 7].entries()) view.setInt32(4 * at, number, true);
+  for (const [at, number] of [0.5, NaN, 0.5, 4].entries()) view.setFloat32(16 + 4 * at, number, true);
+  for (const [at, number] of [0, 2, 0, 0].entries()) view.setFloat32(32 + 4 * at, number, true);
+  const buckets = [{ name: "step", type: "a0", scale: [2, 2, 8] }, { name: "last", type: "i4", scale: [10, 1] }, { name: "max", type: "f4" }, { name: "mean", type: "m0" }, { name: "nan", type: "f4" }];
+  const header = { ...HEADER, buckets: 4, columns: buckets } as CurveHeader;
+  const curve = curveOf({ header, columns }, "step")!;
+  // Without a column of its own, the lowest value is the last one.
+  assert.deepEqual([[...curve.min], [...curve.max], [...curve.mean]], [[-2.5, NaN, 0.3, 0.7], [0.5, NaN, 0.5, 4], [-1, NaN, 0.4, 2.35]]);
+  assert.deepEqual([[...curve.place], [...curve.nan]], [[2, 4, 6, 8], [0, 2, 0, 0]]);
+  const points = curveOf({ header: { ...header, columns: [...header.columns.slice(0, 2), { name: "nan", type: "n0" }] }, columns }, "step")!;
+  assert.deepEqual([[...points.last], [...points.nan]], [[-2.5, NaN, 0.3, 0.7], [0, 1, 0, 0]]);
+  // Curves share what is alike, so that a thousand of them take less memory.
+  assert.equal(points.place, curve.place);
+});
+
 test("a frame without columns has a header alone", () => {
   const [frame] = framesIn(packed({ report: 1 }, []), 3);
   assert.deepEqual([frame!.header, frame!.columns.length], [{ report: 1 }, 0]);

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from itertools import repeat
 from math import isfinite, nan
+from operator import add, truediv
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.view.buckets import Buckets, span
-from toyspec.view.frames import frame, little
+from toyspec.view.frames import exact_column, frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 
+_TRIED = 8
 _FIGURES = ("last", "min", "max", "mean")
 
 
@@ -230,12 +233,27 @@ def _is_constant(column: array[float]) -> bool:
 
 
 def _plain(columns: Mapping[str, array[float]]) -> Iterator[tuple[dict[str, Any], bytes]]:
+    last, low, high = (columns.get(name) for name in ("last", "min", "max"))
     for name, column in columns.items():
         scale = _regular(column) if name == "step" else None
-        if scale is None:
-            yield {"name": name, "type": "f8"}, little(column)
-        else:
+        if scale is not None:
             yield {"name": name, "type": "a0", "scale": scale}, b""
+        elif name == "nan" and last is not None and low is None:
+            # Of single points, those without a value are those that are not finite.
+            yield {"name": name, "type": "n0"}, b""
+        elif name == "mean" and low is not None and high is not None and _is_middle(column, low, high):
+            yield {"name": name, "type": "m0"}, b""
+        elif name == "last" or last is None or name not in _FIGURES or column.tobytes() != last.tobytes():
+            yield exact_column(name, column)
+
+
+def _is_middle(mean: array[float], low: array[float], high: array[float]) -> bool:
+    """Return whether each mean is half of the sum of the lowest and the highest value, as it is of two points."""
+    # Of longer buckets, the first ones say no.
+    return all(
+        mean[:count].tobytes() == array("d", map(truediv, map(add, low[:count], high[:count]), repeat(2.0))).tobytes()
+        for count in (_TRIED, len(mean))
+    )
 
 
 def _regular(steps: array[float]) -> list[float] | None:

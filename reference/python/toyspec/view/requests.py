@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import cached_property, partial
+from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -133,34 +134,39 @@ class Answers:
     def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
         entries = list(zip(runs, self.catalog.entries(runs), strict=True))
         self.catalog.want([entry for _, entry in entries if entry is not None])
+        missing: dict[str, list[str]] = {}
         ready: list[bytes] = []
-        for run, entry in entries:
-            sent = self._sent_before(run, entry, metrics, request)
-            # What is at hand does not wait for what has to be made, and many small pieces cost more than a few.
-            if ready and (sent is None or sum(map(len, ready)) > _PIECE_BYTES):
+        # The first chart of a page is whole before the next one.
+        for metric, (run, entry) in product(metrics, entries):
+            sent = self._sent_before(run, entry, metric, request)
+            if sent is None:
+                missing.setdefault(run, []).append(metric)
+                continue
+            ready.append(sent)
+            # Many small pieces cost more than a few.
+            if sum(map(len, ready)) > _PIECE_BYTES:
                 yield b"".join(ready)
                 ready.clear()
-            if sent is not None:
-                ready.append(sent)
-                continue
-            try:
-                yield b"".join(self._frames_of(run, entry, metrics, request))
-            except (StreamError, OSError) as error:
-                yield b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
         if ready:
             yield b"".join(ready)
+        # The others are made run by run: each has its curves in a file of its own.
+        for run, entry in entries:
+            others = missing.get(run)
+            if others:
+                yield self._made(run, entry, others, request)
 
-    def _sent_before(self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request) -> bytes | None:
-        """Return the frames of all *metrics* of a run where they were sent before; None if one of them was not."""
+    def _sent_before(self, run: str, entry: ViewedRun | None, metric: str, request: Request) -> bytes | None:
+        """Return the frames of a curve that were sent before; None if they were not."""
         if entry is None or entry.problem is not None or not _is_whole(request):
             return None
-        found: list[bytes] = []
-        for metric in metrics:
-            data = self._sent.find(run, entry.identity, (metric, request.buckets))
-            if data is None:
-                return None
-            found.append(data)
-        return b"".join(found)
+        return self._sent.find(run, entry.identity, (metric, request.buckets))
+
+    def _made(self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request) -> bytes:
+        """Return the frames of *metrics* of a run, which say why it cannot be read where it cannot."""
+        try:
+            return b"".join(self._frames_of(run, entry, metrics, request))
+        except (StreamError, OSError) as error:
+            return b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
 
     def _frames_of(
         self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request

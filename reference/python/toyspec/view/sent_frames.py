@@ -10,6 +10,7 @@ import os
 import tempfile
 import threading
 from contextlib import suppress
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -119,7 +120,12 @@ class SentFrames:
                 os.unlink(beside)
 
     def _all(self) -> Iterator[tuple[str, Identity, Shown, bytes]]:
-        """Yield the frames that are new, then those that were there before and are still right."""
+        """Yield the frames that are new and those that were there before and are still right, metric by metric."""
+        # They are sent in this order, so that the file is read from its beginning to its end.
+        for run, identity, shown, file, place in sorted(self._all_places(), key=itemgetter(2)):
+            yield run, identity, shown, self._read(file, place)
+
+    def _all_places(self) -> Iterator[tuple[str, Identity, Shown, IO[bytes], _Place]]:
         for known, file in self._sources():
             for run, (identity, places) in known.items():
                 newer = self._new.get(run)
@@ -127,7 +133,7 @@ class SentFrames:
                     continue
                 for shown, place in places.items():
                     if known is self._new or newer is None or shown not in newer.places:
-                        yield run, identity, shown, self._read(file, place)
+                        yield run, identity, shown, file, place
 
     def _sources(self) -> Iterator[tuple[dict[str, _Run], IO[bytes]]]:
         """Yield what is new, then what was there before."""
@@ -147,7 +153,7 @@ class SentFrames:
 
     def _load(self) -> dict[str, _Run]:
         try:
-            self._file = open(self._path, "rb")  # noqa: SIM115 - see close
+            self._file = open(self._path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see close
             end = self._file.seek(-_SIZE_BYTES, os.SEEK_END)
             begin = end - int.from_bytes(self._file.read(_SIZE_BYTES), "little")
             self._file.seek(begin)

@@ -58,14 +58,31 @@ export interface Anomaly {
   alert?: NonNullable<CurveHeader["alerts"]>[number];
 }
 
+const BREAKS = new WeakMap<Curve, Set<number> | null>();
+
+/** Returns the buckets before which lines of the log are lost; null for the most curves, which have none. */
+export function breaksOf(curve: Curve): Set<number> | null {
+  let found = BREAKS.get(curve);
+  if (found !== undefined) return found;
+  const gaps = (curve.header.gaps ?? []).flatMap((gap) => gap[curve.axis] ?? []);
+  found = gaps.length === 0 ? null : new Set();
+  for (const gap of gaps) {
+    const at = curve.place.findIndex((place) => place > gap);
+    if (at > 0) found!.add(at);
+  }
+  BREAKS.set(curve, found);
+  return found;
+}
+
 const NOT_FINITE = new WeakMap<Curve, readonly number[]>();
 
 /** Returns the buckets of a curve that have values which are not finite. */
 export function notFiniteOf(curve: Curve): readonly number[] {
   let found = NOT_FINITE.get(curve);
   if (!found) {
-    found = [...curve.nan.keys()].filter((at) => curve.nan[at]! > 0);
-    NOT_FINITE.set(curve, found);
+    const buckets: number[] = [];
+    for (let at = 0; at < curve.length; at++) if (curve.nan[at]! > 0) buckets.push(at);
+    NOT_FINITE.set(curve, (found = buckets));
   }
   return found;
 }
@@ -139,9 +156,13 @@ function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
 
 function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
   const { min, max, mean, count } = curve;
+  const [first] = min;
+  // Many metrics stay the same, and then all of them would be put in order.
+  if (min.every((value) => value === first) && max.every((value) => value === first)) return [];
   const scale = (value: number) => (value > 0 ? Math.log10(value) : NaN);
   const high = isLog ? max.map(scale) : max;
-  const low = min.map(isLog ? (value) => -scale(value) : (value) => -value);
+  const low = isLog ? min.map(scale) : min.slice();
+  for (let at = 0; at < low.length; at++) low[at] = -low[at]!;
   const { level } = curve.header;
   const range = level === 1 ? null : high.map((value, at) => value + low[at]!);
   const spike = (values: Float64Array, sign: 1 | -1) => ({ at, base }: { at: number; base: number }): Spike => {
@@ -150,7 +171,8 @@ function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
   };
   const ups = { top: high, range, plain: { top: max, low: min, mean, sign: 1 }, count };
   const downs = { top: low, range, plain: { top: min, low: max, mean, sign: -1 }, count };
-  return [...peaks(ups).map(spike(max, 1)), ...peaks(downs).map(spike(min, -1))];
+  const ordered = orderedOf(high);
+  return [...peaks(ups, ordered).map(spike(max, 1)), ...peaks(downs, level === 1 ? turned(ordered, low) : orderedOf(low)).map(spike(min, -1))];
 }
 
 /** Buckets whose extremes on one side are looked at, turned so that this side is up. */
@@ -164,28 +186,33 @@ interface Sided {
   count: Float64Array;
 }
 
-function peaks(sided: Sided): { at: number; base: number }[] {
+function peaks(sided: Sided, ordered: Ordered): { at: number; base: number }[] {
   const { top, range } = sided;
+  const { limit, before } = ordered;
   const found: { at: number; base: number }[] = [];
-  const middles = middlesOf(top);
-  const [left, right, both, ranges] = [new Window(), new Window(), new Window(), new Window()];
   for (let at = 0; at < top.length; at++) {
     const value = top[at]!;
-    if (!(value > middles.limit[at >> BLOCK_BITS]!) || isNear(top, at, middles)) continue;
-    for (const window of [left, right, both, ranges]) window.length = 0;
-    for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) {
-      if (other === at || Number.isNaN(top[other]!)) continue;
-      (other < at ? left : right).add(top[other]!);
-      both.add(top[other]!);
-      if (range && !Number.isNaN(range[other]!)) ranges.add(range[other]!);
-    }
-    if (both.length < FEWEST) continue;
-    const base = left.length === 0 ? right.quantile(0.5) : right.length === 0 ? left.quantile(0.5) : Math.max(left.quantile(0.5), right.quantile(0.5));
-    const spread = Math.max(both.quantile(0.75) - both.quantile(0.25), ranges.length > 0 ? SHARE * ranges.quantile(0.5) : 0);
-    if ((left.length === 0 && isFall(sided, at, 1)) || (right.length === 0 && isFall(sided, at, -1))) continue;
-    if (value - base > FAR * spread && value - base > 1e-9 * Math.abs(base)) found.push({ at, base });
+    if (!(value > limit[at >> BLOCK_BITS]!)) continue;
+    const base = baseOf(top, at, ordered);
+    if (base === null || !(value - base > 1e-9 * Math.abs(base))) continue;
+    if (range && !(value - base > FAR * SHARE * usualRange(range, top, at))) continue;
+    const isFirst = before[at] === before[Math.max(0, at - SIDE)];
+    const isLast = before[at + 1] === before[Math.min(top.length, at + SIDE + 1)];
+    if (!((isFirst && isFall(sided, at, 1)) || (isLast && isFall(sided, at, -1)))) found.push({ at, base });
   }
   return found;
+}
+
+/** Returns the median of the ranges of the neighbours of a bucket. */
+function usualRange(range: Float64Array, top: Float64Array, at: number): number {
+  const values: number[] = [];
+  for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) if (other !== at && !Number.isNaN(top[other]!) && !Number.isNaN(range[other]!)) values.push(range[other]!);
+  return values.sort((a, b) => a - b)[rankOf(0.5, values.length)] ?? 0;
+}
+
+/** Returns the place of a quantile among so many values in ascending order. */
+function rankOf(share: number, count: number): number {
+  return Math.floor(share * (count - 1));
 }
 
 /** Returns whether the values beside the first or last bucket go on from it: a loss that falls from its start has no spike there. */
@@ -201,75 +228,91 @@ function isFall({ top, range, plain, count }: Sided, at: number, by: 1 | -1): bo
   return lowest > next + pace || sign * (mean[at]! - low[at]!) > (1.3 / count[at]!) * sign * (plain.top[at]! - low[at]!) + usual;
 }
 
+/** A block has as many buckets as the neighbours of one: they are all in two blocks. */
 const BLOCK_BITS = 5;
 
-/** What blocks of buckets have in their middle: most buckets need no closer look. */
-interface Middles {
+/** The buckets of a curve in blocks, each of which is in order. */
+interface Ordered {
+  /** The buckets of each block that have a value, by ascending values. */
+  order: Int32Array;
+  /** How many buckets before each one have a value. */
+  before: Int32Array;
   /** What a spike in a block exceeds at least. */
   limit: Float64Array;
-  /** Two values about the middle; NaN where a block has few values. */
-  low: Float64Array;
-  high: Float64Array;
 }
 
-function middlesOf(top: Float64Array): Middles {
-  const count = Math.ceil(top.length / (1 << BLOCK_BITS));
-  const found = { limit: new Float64Array(count).fill(-Infinity), low: new Float64Array(count).fill(NaN), high: new Float64Array(count).fill(NaN) };
-  const values = new Window();
-  for (let block = 0; block < count; block++) {
-    values.length = 0;
-    for (let at = block << BLOCK_BITS; at < Math.min(top.length, (block + 1) << BLOCK_BITS); at++) if (!Number.isNaN(top[at]!)) values.add(top[at]!);
-    if (values.length < 2 * FEWEST) continue;
-    found.limit[block] = values.quantile(0.5) + (values.quantile(0.75) - values.quantile(0.25)) / 2;
-    found.low[block] = values.quantile(0.4);
-    found.high[block] = values.quantile(0.6);
+function orderedOf(top: Float64Array): Ordered {
+  const order = new Int32Array(top.length);
+  const before = new Int32Array(top.length + 1);
+  for (let start = 0; start < top.length; start += 1 << BLOCK_BITS) {
+    let end = start;
+    for (let at = start; at < Math.min(top.length, start + (1 << BLOCK_BITS)); at++) {
+      const value = top[at]!;
+      before[at + 1] = before[at]!;
+      if (value !== value) continue;
+      before[at + 1]!++;
+      let to = end++;
+      for (; to > start && top[order[to - 1]!]! > value; to--) order[to] = order[to - 1]!;
+      order[to] = at;
+    }
   }
-  return found;
+  return { order, before, limit: limitsOf(top, order, before) };
+}
+
+/** Returns the order of the same values times −1, which are *top*. */
+function turned({ order, before }: Ordered, top: Float64Array): Ordered {
+  const reversed = order.slice();
+  for (let start = 0; start < top.length; start += 1 << BLOCK_BITS) reversed.subarray(start, start + sizeOf(before, start >> BLOCK_BITS)).reverse();
+  return { order: reversed, before, limit: limitsOf(top, reversed, before) };
+}
+
+/** Returns how many buckets of a block have a value. */
+function sizeOf(before: Int32Array, block: number): number {
+  const start = block << BLOCK_BITS;
+  return start < 0 || start >= before.length ? 0 : before[Math.min(start + (1 << BLOCK_BITS), before.length - 1)]! - before[start]!;
+}
+
+function limitsOf(top: Float64Array, order: Int32Array, before: Int32Array): Float64Array {
+  return Float64Array.from({ length: Math.ceil(top.length / (1 << BLOCK_BITS)) }, (_, block) => {
+    const size = sizeOf(before, block);
+    const quantile = (share: number) => top[order[(block << BLOCK_BITS) + rankOf(share, size)]!]!;
+    return size < 2 * FEWEST ? -Infinity : quantile(0.5) + (quantile(0.75) - quantile(0.25)) / 2;
+  });
 }
 
 /**
- * Returns whether a bucket cannot be a spike, since half of its neighbours on one side reach it, or enough of all are about
- * the middle of its block: to count them takes a tenth of the time that their order takes.
+ * Returns the higher one of the medians on both sides of a bucket, if it is far above that, in interquartile ranges of all its
+ * neighbours; else null. From the highest neighbour down, most buckets are known not to be before the lower half is looked at.
  */
-function isNear(top: Float64Array, at: number, middles: Middles): boolean {
-  const [low, high, own] = [middles.low[at >> BLOCK_BITS]!, middles.high[at >> BLOCK_BITS]!, top[at]!];
-  let [all, left] = [0, 0];
-  let [lower, lowerLeft, below, belowLeft] = [0, 0, 0, 0];
-  let [atMost, belowHigh] = [0, 0];
-  for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) {
-    const value = top[other]!;
-    if (other === at) [left, lowerLeft, belowLeft] = [all, lower, below];
-    else if (!Number.isNaN(value)) {
-      all++;
-      if (value < own) lower++;
-      if (value < low) below++;
-      if (value <= low) atMost++;
-      if (value < high) belowHigh++;
-    }
+function baseOf(top: Float64Array, at: number, { order, before }: Ordered): number | null {
+  const value = top[at]!;
+  const [begin, end] = [Math.max(0, at - SIDE), Math.min(top.length, at + SIDE + 1)];
+  const [left, right] = [before[at]! - before[begin]!, before[end]! - before[at + 1]!];
+  const count = left + right;
+  if (count < FEWEST) return null;
+  // The neighbours are in the block of the bucket and in the one beside it that is nearer.
+  const block = at >> BLOCK_BITS;
+  const beside = (at & ((1 << BLOCK_BITS) - 1)) < SIDE ? block - 1 : block + 1;
+  const [start, other] = [block << BLOCK_BITS, beside << BLOCK_BITS];
+  let one = start + sizeOf(before, block) - 1;
+  let two = other + sizeOf(before, beside) - 1;
+  const [upper, lower] = [count - 1 - rankOf(0.75, count), count - 1 - rankOf(0.25, count)];
+  const [middleLeft, middleRight] = [left - 1 - rankOf(0.5, left), right - 1 - rankOf(0.5, right)];
+  let [seen, seenLeft, seenRight] = [0, 0, 0];
+  let [high, base] = [NaN, NaN];
+  while (seen < count) {
+    const isOne = two < other || (one >= start && top[order[one]!]! >= top[order[two]!]!);
+    const next = isOne ? order[one--]! : order[two--]!;
+    if (next < begin || next >= end || next === at) continue;
+    const own = top[next]!;
+    if (seen === upper) high = own;
+    // Half of the neighbours are at most as high as the base, so that it is above the lower quartile.
+    if (seen >= upper && value <= high) return null;
+    const isMiddle = next < at ? seenLeft++ === middleLeft : seenRight++ === middleRight;
+    if (isMiddle && base !== base) base = own;
+    // Below are the lower quartile, or what it is at least as far from the upper one as this.
+    if (seen <= lower && value - base <= FAR * (high - own)) return null;
+    seen++;
   }
-  const right = all - left;
-  if (reaches(left, lowerLeft) || reaches(right, lower - lowerLeft)) return true;
-  const isBaseAbove = reaches(left, belowLeft) || reaches(right, below - belowLeft);
-  return own - low <= FAR * (high - low) && isBaseAbove && atMost > Math.floor(0.25 * (all - 1)) && belowHigh <= Math.floor(0.75 * (all - 1));
-}
-
-/** Returns whether the median of so many values, of which *less* are below a value, is at least that value. */
-function reaches(values: number, less: number): boolean {
-  return values > 0 && less <= Math.floor(0.5 * (values - 1));
-}
-
-/** A few numbers in ascending order. */
-class Window {
-  length = 0;
-  private readonly values = new Float64Array(2 * SIDE);
-
-  add(value: number): void {
-    let at = this.length++;
-    for (; at > 0 && this.values[at - 1]! > value; at--) this.values[at] = this.values[at - 1]!;
-    this.values[at] = value;
-  }
-
-  quantile(share: number): number {
-    return this.values[Math.floor(share * (this.length - 1))]!;
-  }
+  return base;
 }

@@ -7,19 +7,21 @@ import { type LinePlace, show } from "../run/raw-line.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
+import { Crowd } from "./crowd.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
 import { placedBy } from "./defined-steps.js";
-import { differences, envelopeOf, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
+import { differences, type Envelope, envelopeOf, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
 import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
 import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
+import { Remembered } from "./remembered.js";
 import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
 import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
-import { averageBefore, smoothed } from "./smoothing.js";
+import { averageBefore, smoothedOnce } from "./smoothing.js";
 import { colours } from "./theme.js";
 import { placeText } from "./ticks.js";
 import { anomalyText, Tooltip } from "./tooltip.js";
@@ -86,6 +88,8 @@ export class Chart {
   private readonly area = html("div", { class: "chart-area" }, this.canvas, this.overlay, this.note);
   private readonly tooltip = new Tooltip(this.area);
   private readonly line = html("div", { class: "chart-line", role: "status" });
+  private readonly crowd = new Crowd();
+  private readonly envelope = new Remembered<Envelope | null>();
   private readonly curves: Curves;
   private second: { metric: string; curves: Curves } | null = null;
   /** Metrics that count the steps of the one that is drawn. */
@@ -374,7 +378,7 @@ export class Chart {
   private curvesOf(metric: string): Curves {
     const { store, queue } = this.setting;
     return new Curves(metric, store.backend, queue, {
-      arrived: () => this.repaintSoon(performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
+      arrived: (isWhole) => this.repaintSoon(isWhole ? performance.now() : performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
       finished: () => {
         if (this.isSeen) this.want();
         this.repaintSoon(this.lastPaint + ARRIVAL_MS);
@@ -482,7 +486,9 @@ export class Chart {
     this.plot = this.plotIn({ left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom });
     const pen = this.canvas.getContext("2d")!;
     pen.clearRect(0, 0, width, height);
-    if (this.plot) draw(pen, this.plot, this.manner());
+    const { plot } = this;
+    const { ratio } = this.size;
+    if (plot) draw(pen, plot, this.manner(), (series, how) => this.crowd.draw(pen, series, plot, { ...how, ratio }));
     this.sayWhatIsDrawn();
     this.sayWhatIsMissing();
     // Curves that keep arriving must not put it off.
@@ -538,7 +544,9 @@ export class Chart {
     });
     const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet, kin }) => isQuiet && kin === undefined) : [];
     const columns = Math.max(1, Math.round(box.width * ratio));
-    const envelope = envelopeOf(quiet, x, { count: columns, cell: box.width / columns });
+    const cells = { count: columns, cell: box.width / columns };
+    const parts = [x.from, x.to, x.isLog, columns, box.width, ...quiet.flatMap(({ curve, shift }) => [curve, shift])];
+    const envelope = this.envelope.of(parts, () => envelopeOf(quiet, x, cells));
     const all = valueRange(series, x, { isLog: logY, isClipped: clip });
     const { heights } = this;
     const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;
@@ -599,7 +607,7 @@ export class Chart {
     const { smoothing } = this.state;
     const whole = (isSecond ? this.second!.curves : this.curves).wholeOf(run.id) ?? this.others.get(metric)?.wholeOf(run.id) ?? this.relatives.get(metric)?.wholeOf(run.id) ?? null;
     const isPart = !curve.steps && whole !== null && whole !== curve && curve.length > 0;
-    return smoothed(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
+    return smoothedOnce(curve, smoothing, span, isPart ? averageBefore(whole, curve.place[0]!, smoothing, span) : undefined);
   }
 
   /** Says at once, for tests and measurements, of how many runs and points the picture is. */

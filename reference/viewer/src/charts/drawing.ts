@@ -3,9 +3,9 @@
 import { type Curve, MEAN } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
-import { anomaliesOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
+import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
 import type { Envelope } from "./grouping.js";
-import { drawn, placer, type Plot, type Series, visible } from "./plot.js";
+import { drawn, placer, type Plot, type Series, unsmoothed, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 
 /** What both the canvas and the maker of SVG can do. */
@@ -42,13 +42,21 @@ export interface Manner {
 
 /** More overlapping bands cannot be distinguished: then they are faint. */
 const MOST_BANDS = 8;
+/** Fewer runs that are background are drawn each for itself. */
+const FEWEST_IN_CROWD = 50;
 /** More marks of one run are not drawn from top to bottom. */
 const MOST_LONG_MARKS = 4;
 /** Radius of a point without neighbours; its outline is drawn too. */
 const DOT = 1.2;
 
-/** Draws axes, curves and marks; the marks of spikes are last, so that nothing hides them. */
-export function draw(pen: Pen, plot: Plot, manner: Manner): void {
+/** How opaque the line of a run that is background is; a smoothed one has no second line. */
+const FAINT = { plain: 0.55, smoothed: 1 };
+
+/** Draws curves that are background, all in one colour and as opaque. */
+export type DrawCrowd = (series: readonly Series[], how: { colour: string; alpha: number }) => void;
+
+/** Draws axes, curves and marks; the marks of spikes are last, so that nothing hides them. Without *drawCrowd* each run that is background is a line of its own. */
+export function draw(pen: Pen, plot: Plot, manner: Manner, drawCrowd?: DrawCrowd): void {
   const { box } = plot;
   pen.font = `${manner.size}px ${manner.font}`;
   pen.lineJoin = "round";
@@ -67,7 +75,12 @@ export function draw(pen: Pen, plot: Plot, manner: Manner): void {
   };
   if (plot.envelope) drawEnvelope(pieces, plot.envelope);
   const order = [...plot.series].sort((a, b) => rank(a, manner) - rank(b, manner));
-  for (const series of order) drawSeries(pieces, series);
+  // The run under the pointer stays in it, below its own line: else each move of the pointer would need another picture.
+  const crowd = drawCrowd && !manner.isColoured ? plot.series.filter(({ isQuiet, look }) => isQuiet && look.tint === undefined) : [];
+  const isCrowd = crowd.length > FEWEST_IN_CROWD;
+  if (isCrowd) drawCrowd!(crowd, { colour: manner.colours.quiet, alpha: crowd[0]!.smooth ? FAINT.smoothed : FAINT.plain });
+  const inCrowd = new Set(isCrowd ? crowd : []);
+  for (const series of order) drawSeries(pieces, series, inCrowd.has(series) && isBackground(series, manner));
   drawFlags(pieces);
   const marked = [...plot.background, ...order];
   drawBackgroundMarks(pieces, marked.filter((series) => isBackground(series, manner)));
@@ -130,12 +143,14 @@ function colourOf({ run, look, isQuiet }: Series, { colours, hovered, isColoured
   return colours.runs[look.colour] ?? colours.text;
 }
 
-function drawSeries(pieces: Pieces, series: Series): void {
+/** Draws a run; one *inCrowd* has its line already. */
+function drawSeries(pieces: Pieces, series: Series, inCrowd: boolean): void {
   const { pen, manner } = pieces;
   const isHovered = series.run.id === manner.hovered;
   const isFaint = series.isQuiet && !isHovered;
   pen.strokeStyle = pen.fillStyle = colourOf(series, manner);
   if (series.abandoned) drawAbandoned(pieces, series, series.abandoned);
+  if (inCrowd) return;
   if (!isFaint) drawBand(pieces, series, isHovered || !pieces.isMany);
   pen.setLineDash([...series.look.dash]);
   if (isFaint) pen.setLineDash([]);
@@ -144,15 +159,15 @@ function drawSeries(pieces: Pieces, series: Series): void {
     if (!isFaint) {
       pen.globalAlpha = 0.3;
       pen.lineWidth = 1;
-      trace(pieces, series.curve, series.curve.header.level === 1 ? series.curve.last : series.curve.mean, series.shift);
+      trace(pieces, series.curve, unsmoothed(series), series.shift);
       pen.lineWidth = isHovered ? 2.5 : 1.8;
     }
-    pen.globalAlpha = 1;
+    pen.globalAlpha = FAINT.smoothed;
     trace(pieces, series.curve, series.smooth, series.shift);
     return;
   }
-  pen.globalAlpha = isFaint ? 0.55 : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.8 : 0.35) : 1;
-  trace(pieces, series.curve, series.curve.header.level === 1 ? series.curve.last : series.curve.mean, series.shift);
+  pen.globalAlpha = isFaint ? FAINT.plain : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.8 : 0.35) : 1;
+  trace(pieces, series.curve, unsmoothed(series), series.shift);
 }
 
 /** Fills from the lowest to the highest value in each column of pixels, and strokes the outline: an extreme of one column is seen. */
@@ -299,22 +314,6 @@ function drawBand({ pen, plot, x, y }: Pieces, { curve, shift }: Series, isClear
   pen.lineWidth = 0.75;
   pen.setLineDash([]);
   pen.stroke();
-}
-
-const BREAKS = new WeakMap<Curve, Set<number> | null>();
-
-/** Returns the buckets before which lines of the log are lost; null for the most curves, which have none. */
-function breaksOf(curve: Curve): Set<number> | null {
-  let found = BREAKS.get(curve);
-  if (found !== undefined) return found;
-  const gaps = (curve.header.gaps ?? []).flatMap((gap) => gap[curve.axis] ?? []);
-  found = gaps.length === 0 ? null : new Set();
-  for (const gap of gaps) {
-    const at = curve.place.findIndex((place) => place > gap);
-    if (at > 0) found!.add(at);
-  }
-  BREAKS.set(curve, found);
-  return found;
 }
 
 /** Marks what is not a value: what is not finite, gaps, and resumptions. */

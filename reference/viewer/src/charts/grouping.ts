@@ -102,6 +102,9 @@ export function differences(series: readonly Series[], base: string): Series[] {
   });
 }
 
+/** No picture has so many columns. */
+const FARTHEST = 1 << 30;
+
 /** The lowest and the highest value of many runs in each column of pixels, NaN where no run is. */
 export interface Envelope {
   low: Float64Array;
@@ -114,30 +117,36 @@ export interface Envelope {
 export function envelopeOf(series: readonly Series[], x: Range, { count, cell }: { count: number; cell: number }): Envelope | null {
   if (series.length === 0) return null;
   const [low, high] = [new Float64Array(count).fill(Infinity), new Float64Array(count).fill(-Infinity)];
-  const across = placer(x, 0, count);
-  const column = (place: number) => (x.isLog && place <= 0 ? -1 : Math.floor(across(place)));
-  const take = (from: number, to: number, least: number, most: number) => {
-    for (let at = Math.max(from, 0); at <= Math.min(to, count - 1); at++) {
-      if (least < low[at]!) low[at] = least;
-      if (most > high[at]!) high[at] = most;
-    }
+  const take = (at: number, least: number, most: number) => {
+    if (least < low[at]!) low[at] = least;
+    if (most > high[at]!) high[at] = most;
   };
+  const across = placer(x, 0, count);
+  const columnOf = (place: number) => (x.isLog && place <= 0 ? -1 : Math.min(Math.max(Math.floor(across(place)), -FARTHEST), FARTHEST));
+  let known: { place: Float64Array; shift: number; columns: Int32Array } = { place: new Float64Array(), shift: 0, columns: new Int32Array() };
   for (const { curve, shift } of series) {
+    const { min, max, last: values, place, count: points } = curve;
     const [first, last] = visible(curve, x, shift);
+    // Most curves have the same places.
+    if (known.place !== place || known.shift !== shift) known = { place, shift, columns: Int32Array.from(place, (each) => columnOf(each + shift)) };
+    const { columns } = known;
     for (let i = first; i < last; i++) {
-      const [least, most] = [curve.min[i]!, curve.max[i]!];
-      if (Number.isNaN(least)) continue;
-      const [from, to] = spanOf(curve, i);
-      const [begin, end] = [column(from + shift), Math.min(column(to + shift), count)];
+      const [least, most] = [min[i]!, max[i]!];
+      if (least !== least) continue;
+      const isPoint = points[i]! <= 1;
+      const own = columns[i]!;
+      const before = isPoint ? own : i > 0 && points[i - 1] !== 0 ? columns[i - 1]! : columnOf(spanOf(curve, i)[0] + shift);
+      const begin = Math.min(before, own);
+      const end = Math.min(Math.max(before, own), count - 1);
       // The last place is the border of the last column.
-      take(begin === count ? count - 1 : begin, end, least, most);
-      if (from !== to || i === 0 || Number.isNaN(curve.min[i - 1]!)) continue;
+      for (let at = begin === count ? count - 1 : Math.max(begin, 0); at <= end; at++) take(at, least, most);
+      if (!isPoint || i === 0 || min[i - 1] !== min[i - 1]) continue;
       // Between two points there is a line.
-      const [before, value] = [curve.last[i - 1]!, curve.last[i]!];
-      const start = column(curve.place[i - 1]! + shift);
-      for (let at = Math.max(start + 1, 0); at < Math.min(begin, count); at++) {
-        const share = (at - start) / (begin - start);
-        take(at, at, before * (1 - share) + value * share, before * (1 - share) + value * share);
+      const start = columns[i - 1]!;
+      for (let at = start + 1; at < own; at++) {
+        const share = (at - start) / (own - start);
+        const value = values[i - 1]! * (1 - share) + values[i]! * share;
+        take(at, value, value);
       }
     }
   }

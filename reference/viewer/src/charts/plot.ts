@@ -106,18 +106,38 @@ export function valueRange(series: readonly Series[], x: Range, { isLog, isClipp
   let [low, high] = [Infinity, -Infinity];
   const means: number[] = [];
   for (const { curve, shift } of series) {
-    const [first, last] = visible(curve, x, shift);
-    for (let i = first; i < last; i++) {
-      const [least, most] = isClipped ? [curve.mean[i]!, curve.mean[i]!] : [curve.min[i]!, curve.max[i]!];
-      if (isClipped && !(isLog && least <= 0) && !Number.isNaN(least)) means.push(least);
-      if (most > high) high = most;
-      // On a logarithmic axis a 0 has no place, but the other values of its bucket have.
-      const lowest = isLog && least <= 0 ? leastPositive(curve, i) : least;
-      if (lowest < low) low = lowest;
-    }
+    const part = visible(curve, x, shift);
+    if (isClipped) for (const mean of curve.mean.subarray(...part)) if (!(isLog && mean <= 0) && !Number.isNaN(mean)) means.push(mean);
+    const own = extentOf(curve, part, isLog);
+    low = Math.min(low, own[0]);
+    high = Math.max(high, own[1]);
   }
   if (isClipped && means.length > 0) [low, high] = clippedRange(means);
   return padded(low, high, isLog);
+}
+
+type Extent = readonly [number, number];
+
+/** The extents of whole curves, by linear and logarithmic axis. */
+const EXTENTS = { linear: new WeakMap<Curve, Extent>(), log: new WeakMap<Curve, Extent>() };
+
+/** Returns the lowest and the highest value of a part of a curve that has a place on an axis; infinite where there is none. */
+function extentOf(curve: Curve, [first, last]: readonly [number, number], isLog: boolean): Extent {
+  const known = EXTENTS[isLog ? "log" : "linear"];
+  const isWhole = first === 0 && last === curve.length;
+  const kept = isWhole ? known.get(curve) : undefined;
+  if (kept) return kept;
+  const { min, max } = curve;
+  let [low, high] = [Infinity, -Infinity];
+  for (let i = first; i < last; i++) {
+    const least = min[i]!;
+    if (max[i]! > high) high = max[i]!;
+    // On a logarithmic axis a 0 has no place, but the other values of its bucket have.
+    const lowest = isLog && least <= 0 ? leastPositive(curve, i) : least;
+    if (lowest < low) low = lowest;
+  }
+  if (isWhole) known.set(curve, [low, high]);
+  return [low, high];
 }
 
 function leastPositive(curve: Curve, bucket: number): number {
@@ -157,13 +177,14 @@ export function visible(curve: Curve, x: Range, shift: number): [number, number]
   return [Math.max(0, firstAt(curve.place, x.from - shift) - 1), Math.min(curve.length, firstAt(curve.place, x.to - shift) + 1)];
 }
 
-const ORDERS = new WeakMap<Curve, boolean>();
+/** By places, which curves share. */
+const ORDERS = new WeakMap<Float64Array, boolean>();
 
-function isSorted(curve: Curve): boolean {
-  let known = ORDERS.get(curve);
+function isSorted({ place: places }: Curve): boolean {
+  let known = ORDERS.get(places);
   if (known === undefined) {
-    known = curve.place.every((place, i) => i === 0 || place >= curve.place[i - 1]!);
-    ORDERS.set(curve, known);
+    known = places.every((place, i) => i === 0 || place >= places[i - 1]!);
+    ORDERS.set(places, known);
   }
   return known;
 }
@@ -189,6 +210,15 @@ export function nameOf({ run, metric, isSecond }: Series): string {
 
 /** Returns the value that is drawn at a bucket. */
 export function drawn(series: Series, at: number): number {
-  if (series.smooth) return series.smooth[at]!;
-  return series.curve.header.level === 1 ? series.curve.last[at]! : series.curve.mean[at]!;
+  return lineOf(series)[at]!;
+}
+
+/** Returns the values through which the line of a run goes. */
+export function lineOf(series: Series): Float64Array {
+  return series.smooth ?? unsmoothed(series);
+}
+
+/** Returns the same without smoothing. */
+export function unsmoothed({ curve }: Series): Float64Array {
+  return curve.header.level === 1 ? curve.last : curve.mean;
 }

@@ -32,6 +32,18 @@ export function smoothed(curve: Curve, weight: number, span: number, from: Avera
   return values;
 }
 
+const SMOOTHED = new WeakMap<Curve, { key: string; values: Float64Array }>();
+
+/** Returns the same as the last time where nothing has changed: nothing may write into it. */
+export function smoothedOnce(curve: Curve, weight: number, span: number, from: Average = { sum: 0, weight: 0 }): Float64Array {
+  const key = [weight, span, from.sum, from.weight].join();
+  const known = SMOOTHED.get(curve);
+  if (known?.key === key) return known.values;
+  const values = smoothed(curve, weight, span, from);
+  SMOOTHED.set(curve, { key, values });
+  return values;
+}
+
 /** Returns the average over the buckets of a curve that are before a place. */
 export function averageBefore(curve: Curve, place: number, weight: number, span: number): Average {
   const average = { sum: 0, weight: 0 };
