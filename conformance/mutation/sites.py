@@ -115,16 +115,6 @@ class Module:
             found.add(statement.number)
         return frozenset(found)
 
-    def callers_of_kept(self, function: str) -> frozenset[int]:
-        """Return the numbers of the statements that use *function* if it keeps its results; else none.
-
-        Such a function is executed for the first of its callers only.
-        """
-        name = function.partition(".")[0]
-        found = (each.node for each in self.statements if each.function == name)
-        keeps = any(isinstance(node, _FUNCTIONS) and any(map(_keeps, node.decorator_list)) for node in found)
-        return self.users(name) if keeps else frozenset()
-
     def imports(self, name: str) -> bool:
         """Return whether the module imports *name* from another one."""
         return any(
@@ -205,12 +195,6 @@ def _own_parts(node: ast.AST) -> list[ast.AST]:
     assert isinstance(node, _FUNCTIONS)
     defaults = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
     return [*defaults, *node.decorator_list]
-
-
-def _keeps(decorator: ast.expr) -> bool:
-    """Return whether *decorator* lets a function keep its results."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(called).rpartition(".")[2] in ("cache", "lru_cache")
 
 
 def _uses(nodes: list[ast.AST], name: str) -> bool:

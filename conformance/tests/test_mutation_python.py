@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.mutation.python import listing
 from conformance.mutation.python.command import SURVIVORS, Fates
 from conformance.mutation.python.reach import Reach, layout_key
@@ -71,10 +73,12 @@ def recorded(name: str, seconds: float, statements: str, source: str = SOURCE, *
     return Recorded(name, seconds, {key: value for key, value in executed.items() if value.statements})
 
 
-def asked(tests: list[Recorded], mutant: Mutant, layouts: dict[str, list[str]] | None = None) -> list[str]:
-    """Return the names of *tests* that *mutant* is asked, in their order."""
-    batches = Reach(tests, layouts or {}).asked(counter(), mutant)
-    return [test.name for batch in batches for test in batch]
+def asked(
+    tests: list[Recorded], mutant: Mutant, layouts: dict[str, list[str]] | None = None, *modules: Module
+) -> list[str]:
+    """Return the names of *tests* that *mutant* of one of *modules* is asked, in their order."""
+    reach = Reach(tests, layouts or {}, {module.name: module for module in modules or [counter()]})
+    return [test.name for batch in reach.asked(mutant) for test in batch]
 
 
 def test_each_executed_statement_leaves_a_mark() -> None:
@@ -114,7 +118,48 @@ def test_a_function_that_keeps_its_results_asks_the_tests_of_its_callers() -> No
     (mutant, *_) = (each for each in module.mutants if each.function == "kept")
     tests = [recorded("first", 1.0, "11", source), recorded("later", 2.0, "01", source)]
     tests.append(recorded("other", 1.0, "001", source))
-    assert ["first", "later"] == [test.name for batch in Reach(tests, {}).asked(module, mutant) for test in batch]
+    assert ["first", "later"] == asked(tests, mutant, None, module)
+
+
+IMPORTED = {
+    "the constant": "from toyspec.room.counter import LIMIT\ndef far():\n    return LIMIT\n",
+    "by another name": "from toyspec.room.counter import LIMIT as most\ndef far():\n    return most\n",
+    "the module": "from toyspec.room import counter\ndef far():\n    return counter.LIMIT\n",
+    "a constant of it": "from toyspec.room.counter import LIMIT\nMOST = LIMIT\ndef far():\n    return MOST\n",
+    "a default": "from toyspec.room.counter import LIMIT\ndef far(most=LIMIT):\n    return most\n",
+    "a class attribute": (
+        "from toyspec.room.counter import LIMIT\nclass Far:\n    most = LIMIT\n    def far(self):\n        return 1\n"
+    ),
+    "what a function keeps": (
+        "from functools import cache\nfrom toyspec.room.counter import LIMIT\n"
+        "@cache\ndef kept():\n    return LIMIT\ndef far():\n    return kept()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", IMPORTED.values(), ids=IMPORTED)
+def test_a_constant_asks_the_tests_of_the_modules_that_import_it(source: str) -> None:
+    """It is read there, directly or through another name, and no statement of its own module is executed."""
+    far = Module("room/far", source)
+    number = next(each.number for each in far.statements if each.function.endswith("far") and each.is_counted)
+    tests = [recorded("other", 1.0, "0011")]
+    tests.append(Recorded("far", 2.0, {far.name: Executed(listing.digest(far), "0" * number + "1")}))
+    assert ["far"] == asked(tests, mutant_of("LIMIT", "LIMIT"), None, counter(), far)
+
+
+def test_a_class_attribute_asks_the_tests_that_use_its_class() -> None:
+    """A default of a field is read from the objects, wherever they are made."""
+    near = Module("room/near", "class Options:\n    most = 3\n")
+    far = Module("room/far", "from toyspec.room.near import Options\ndef far():\n    return Options()\n")
+    tests = [Recorded("far", 2.0, {far.name: Executed(listing.digest(far), "1")}), recorded("other", 1.0, "0011")]
+    assert ["far"] == asked(tests, near.mutants[0], None, near, far)
+
+
+def test_what_makes_a_constant_asks_the_tests_that_use_it() -> None:
+    """A function that is called at import is executed in no test."""
+    module = Module("room/counter", "def made():\n    return 3\nLIMIT = made()\ndef used():\n    return LIMIT\n")
+    tests = [Recorded("used", 1.0, {module.name: Executed(listing.digest(module), "01")})]
+    assert ["used"] == asked(tests, module.mutants[0], None, module)
 
 
 def test_after_a_change_of_the_module_its_functions_count() -> None:

@@ -163,7 +163,7 @@ class _Sweep:
         module = self._modules[mutant.module]
         with self._lock:
             source = listing.changed(module, mutant)
-            batches = list(self._found.asked(module, mutant))
+            batches = list(self._found.asked(mutant))
         reason, asked = None, 0
         for tests in batches:
             asked += len(tests)

@@ -10,12 +10,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutation.python import listing
+from conformance.mutation.python.users import Users
 from conformance.mutation.python.workshop import FOLDER, TESTS, Executed, Test, Workshop
-from conformance.mutation.sites import EVERYWHERE
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.mutation.sites import Module, Mutant
 
@@ -30,43 +30,51 @@ _MOST_SECONDS = 50.0
 class Reach:
     """The tests that can notice a mutant."""
 
-    def __init__(self, tests: Sequence[Test], layouts: Mapping[str, Sequence[str]]) -> None:
-        """Take *tests* and, by :func:`layout_key`, the functions of the statements of each recorded source."""
+    def __init__(
+        self, tests: Sequence[Test], layouts: Mapping[str, Sequence[str]], modules: Mapping[str, Module]
+    ) -> None:
+        """Take *tests*; by :func:`layout_key`, the functions of the statements of each recorded source; all modules."""
         self._layouts = layouts
+        self._modules = modules
+        self._users = Users(modules)
         self._by_module: dict[str, list[Test]] = defaultdict(list)
-        for test in sorted(tests, key=lambda test: (test.seconds, test.name)):
+        for test in sorted(tests, key=_cost):
             for module in test.executed:
                 self._by_module[module].append(test)
 
-    def asked(self, module: Module, mutant: Mutant) -> Iterator[list[Test]]:
-        """Yield the tests that *mutant* of *module* is asked: those that are most about it, then the others.
+    def asked(self, mutant: Mutant) -> Iterator[list[Test]]:
+        """Yield the tests that *mutant* is asked: those that are most about it, then the others.
 
-        A test can notice a change of a statement only if it executes it, or uses a function that keeps its results: the
-        first test of a process that does executes it for all. Where the module is not the one that was
-        recorded, it is the function that counts; for what is executed at import, the statements that use the constant.
+        A test can notice a change of a statement only if it executes it, or uses what a process computes with it once,
+        for all tests. Where a module is not the one that was recorded, it is the function that counts.
         """
-        wanted = _wanted(module, mutant)
-        found = [test for test in self._by_module.get(module.name, ()) if self._is_executed(module, wanted, test)]
-        if mutant.statement == EVERYWHERE and not found:
-            found = self._by_module.get(module.name, [])
-        first = _within(_by_focus(found, module.name)[:_FIRST_TESTS], _FIRST_SECONDS)
+        wanted = self._users.affected(mutant)
+        found = self._executing(wanted)
+        if not found:
+            # No statement is known that uses it: the tests of the modules where it is known are left.
+            wanted = {name: set(range(len(listing.functions(self._modules[name])))) for name in wanted}
+            found = self._executing(wanted)
+        first = _within(_by_focus(found, frozenset(wanted))[:_FIRST_TESTS], _FIRST_SECONDS)
         rest = _within(_by_turns([test for test in found if test not in first]), _MOST_SECONDS)
         yield from (part for part in (first, rest) if part)
 
-    def _is_executed(self, module: Module, wanted: frozenset[int], test: Test) -> bool:
+    def _executing(self, wanted: Mapping[str, Collection[int]]) -> list[Test]:
+        """Return the tests that execute one of the statements *wanted*, fast ones first."""
+        found = {
+            test.name: test
+            for name, numbers in wanted.items()
+            for test in self._by_module.get(name, ())
+            if self._is_executed(self._modules[name], numbers, test)
+        }
+        return sorted(found.values(), key=_cost)
+
+    def _is_executed(self, module: Module, wanted: Collection[int], test: Test) -> bool:
         executed = test.executed[module.name]
         if executed.digest == listing.digest(module):
             return any(executed.statements[at : at + 1] == "1" for at in wanted)
         names = {statement.function for statement in module.statements if statement.number in wanted}
         layout = self._layouts[layout_key(module.name, executed.digest)]
         return any(seen == "1" and name in names for seen, name in zip(executed.statements, layout, strict=False))
-
-
-def _wanted(module: Module, mutant: Mutant) -> frozenset[int]:
-    """Return the numbers of the statements one of which a test executes that can notice *mutant*."""
-    if mutant.statement == EVERYWHERE:
-        return module.users(mutant.function.rpartition(".")[2])
-    return module.callers_of_kept(mutant.function) | {mutant.statement}
 
 
 def layout_key(module: str, digest: str) -> str:
@@ -87,7 +95,8 @@ def recorded(starts: tuple[str, ...], *, is_fresh: bool) -> Reach:
         _record({name: digests[name] for name in stale})
     with open(LAYOUTS, encoding="utf-8") as file:
         layouts = json.load(file)
-    return Reach([test for name in digests for test in _tests(_load(name))], layouts)
+    modules = {name: listing.loaded(name) for name in listing.module_names()}
+    return Reach([test for name in digests for test in _tests(_load(name))], layouts, modules)
 
 
 def _record(digests: Mapping[str, str]) -> None:
@@ -150,12 +159,17 @@ def _path(name: str) -> str:
     return os.path.join(RECORDED, f"{name.replace('/', '-')}.json")
 
 
-def _by_focus(tests: Sequence[Test], module: str) -> list[Test]:
-    """Return *tests* so that the first ones execute little else than *module*, and take little time."""
+def _cost(test: Test) -> tuple[float, str]:
+    return test.seconds, test.name
+
+
+def _by_focus(tests: Sequence[Test], modules: Collection[str]) -> list[Test]:
+    """Return *tests* so that the first ones execute little else than one of *modules*, and take little time."""
 
     def key(test: Test) -> tuple[float, str]:
-        every = sum(len(executed.statements) for executed in test.executed.values())
-        return every / len(test.executed[module].statements) * (1 + test.seconds), test.name
+        sizes = {name: len(executed.statements) for name, executed in test.executed.items()}
+        own = max(size for name, size in sizes.items() if name in modules)
+        return sum(sizes.values()) / own * (1 + test.seconds), test.name
 
     return sorted(tests, key=key)
 
