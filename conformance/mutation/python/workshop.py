@@ -72,12 +72,16 @@ import resource, sys
 import pytest
 most = 8 << 30  # no mutant fills the memory of the machine
 resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-sys.exit(pytest.main(sys.argv[1:]))
+seconds = int(sys.argv[1])  # and none computes for as long as other work lets it wait
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+sys.exit(pytest.main(sys.argv[2:]))
 """
 _RECORDING_SECONDS = 3600
 _AS_TEXT = bytes.maketrans(b"\0\1", b"01")
 _GRACE_SECONDS = 60.0
 _TIMES = 10
+_TIMES_BUSY = 4
+"""So many times the recorded seconds may tests take, and a grace: of time, and of time of the processor."""
 _SHOWN = 300
 
 
@@ -152,12 +156,15 @@ class Workshop:
 
     def failure(self, tests: Sequence[Test]) -> Failure | None:
         """Run *tests* until one fails; return what it says, None where all pass."""
-        limit = (_GRACE_SECONDS + _TIMES * sum(test.seconds for test in tests)) * _slowness()
+        expected = sum(test.seconds for test in tests)
+        limit = (_GRACE_SECONDS + _TIMES * expected) * _slowness()
+        busy = int(_GRACE_SECONDS / 2 + _TIMES_BUSY * expected)
         arguments = os.path.join(self.folder, "tests.txt")
         _write(arguments, "".join(f"{test.name}\n" for test in tests))
-        status, output = self._pytest(["-x", "--no-header", f"@{arguments}"], limit)
-        if status is None:
-            return Failure(f"no answer within {limit:.0f} seconds", frozenset(), is_late=True)
+        status, output = self._pytest(["-x", "--no-header", f"@{arguments}"], limit, busy)
+        if status in {None, -signal.SIGXCPU, -signal.SIGKILL}:
+            within = f"{limit:.0f} seconds, or {busy} of processor time"
+            return Failure(f"no answer within {within}", frozenset(), is_late=True)
         if status == 0:
             return None
         # The change may take a parameter from a test, and with it the name, which fails nothing.
@@ -179,7 +186,8 @@ class Workshop:
         _write(found, "")
         _write(os.path.join(self.tree, "reference", "python", "toyspec_marks.py"), _MARKS.format(path=marks))
         _write(os.path.join(self.tree, "reference", "python", "record_marks.py"), _PLUGIN.format(path=found))
-        status, output = self._pytest(["-p", "record_marks", *tests], _RECORDING_SECONDS * _slowness())
+        arguments = ["-p", "record_marks", *tests]
+        status, output = self._pytest(arguments, _RECORDING_SECONDS * _slowness(), _RECORDING_SECONDS)
         _copy_tree(self.tree)
         if status not in {0, 1}:
             raise WorkshopError(f"the tests did not run to their end: {output[-2000:]}")
@@ -194,12 +202,16 @@ class Workshop:
                 }
                 yield Test(entry["test"], entry["seconds"], executed, entry["contended"]), not entry["failed"]
 
-    def _pytest(self, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
-        """Return the status and the output of pytest, no status where it took longer than *limit* seconds."""
+    def _pytest(self, arguments: Sequence[str], limit: float, busy: int) -> tuple[int | None, str]:
+        """Return the status and the output of pytest, no status where it took longer than *limit* seconds.
+
+        It is ended after *busy* seconds of processor time, whatever else the machine does.
+        """
         words = [
             self._python,
             "-c",
             _RUN,
+            str(busy),
             "-q",
             "-p",
             "no:cacheprovider",
