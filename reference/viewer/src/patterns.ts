@@ -77,8 +77,9 @@ class Parser {
 
   private bounds(): [number, number] {
     const end = this.text.indexOf("}", this.at);
+    // Databases read a number that begins with 0 as characters.
     const inside = end < 0 ? "" : this.text.slice(this.at, end).join("");
-    const [, least, comma, most] = /^(\d{1,4})(,?)(\d{0,4})$/.exec(inside) ?? [];
+    const [, least, comma, most] = /^(0|[1-9]\d{0,3})(,?)((?:0|[1-9]\d{0,3})?)$/.exec(inside) ?? [];
     if (least === undefined || (comma === "" && most !== "")) throw new Error("{ without numbers; write \\{ for the character");
     this.at = end + 1;
     const found: [number, number] = [Number(least), most !== "" ? Number(most) : comma === "" ? Number(least) : Infinity];

@@ -195,7 +195,8 @@ class _Parser:
 
 
 def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 5
+    # Databases read a number that begins with 0 as characters.
+    return text.isascii() and text.isdigit() and len(text) < 5 and (text == "0" or text[0] != "0")
 
 
 def _low(letter: str) -> str:
