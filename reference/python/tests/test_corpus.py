@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 import sys
 import tempfile
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 CASES = resource_path("conformance", "cases")
 NAMES = {folder: Path(folder).relative_to(CASES).as_posix() for folder in find(CASES)}
+SAID = Path(__file__).with_name("finding_messages.jsonl").read_bytes().splitlines()
+MESSAGES = {said["case"]: said["messages"] for said in map(json.loads, SAID)}
+"""What the findings of a case say: each message of the checker once, whatever it names."""
 FOLDERS = [pytest.param(folder, id=name) for folder, name in NAMES.items()]
 CANONICAL = [folder for folder, name in NAMES.items() if "canonical/" in name or "/golden/" in name]
 FOLLOWING = [folder for folder, name in NAMES.items() if "/following/" in name]
@@ -48,12 +52,14 @@ def members(folder: str) -> tuple[Case, ...]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_checker(folder: str) -> None:
-    """The checker finds what the case says, in that order, and nothing else."""
+    """The checker finds what the case says, in that order, and nothing else; `finding_messages.jsonl` has its words."""
     for case in members(folder):
         if not case.follow:
             report = checked(case)
             assert [] == differences(case, verdict(report)), case.name
             assert len(case.records) == report.records, case.name
+            messages = [found.message for found in report.findings]
+            assert MESSAGES.get(case.name, messages) == messages, case.name
 
 
 def checked(case: Case) -> FileReport:

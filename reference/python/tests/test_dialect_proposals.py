@@ -3,72 +3,48 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tomllib
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from toyspec import check, read
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.format.dialect_proposals import as_read, proposed, toml_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CONSOLE = (
     b"loading\n"
     b"[2025-11-20 10:00:01] my-iter 1/300 | tokens: 4096 | lm loss: 1.05E+01 | grad norm: 5.125 |\n"
     b"[2025-11-20 10:00:02] my-iter 2/300 | tokens: 8192 | lm loss: nan | grad norm: 2.5 |\n"
 )
-LOGS = {
-    "console": (CONSOLE, "my_iter", [1, 2], "lm loss"),
-    "words": (b"it 1 of 9 gives cost 2.5\nit 2 of 9 gives cost 2.25\n", "it", [1, 2], "gives_cost"),
-    "json": (b'{"u": 1, "reward": 0.25}\n{"u": 2, "reward": 0.5}\n', "u", [1, 2], "reward"),
-    "csv": (b"n,cost\n1,0.5\n2,0.25\n", "n", [1, 2], "cost"),
-    "colours and tabs": (
-        b"\x1b[1mround 1\x1b[0m\tcost: 2.5\n\x1b[1mround 2\x1b[0m\tcost: 2.25\n",
-        "round",
-        [1, 2],
-        "cost",
-    ),
-    "lines of several shapes": (
-        b"0 val 10.5\n0 train 10.25\n1 train 9.5\n2 train 9.25\n2 val 9.0\n",
-        "value_0",
-        [0, 0, 1, 2, 2],
-        "val",
-    ),
-    "a line for each metric": (
-        b"=== Step 1/9 ===\n  * Loss: 0.5\n  * Avg Reward: 0.25\n=== Step 2/9 ===\n  * Loss: 0.25\n",
-        "step",
-        [1, 1, 1, 2, 2],
-        "value_1",
-    ),
-    "times within a line": (
-        b"at 10:00:00 round 1 eta 1:00:00 cost 2.5\nat 10:00:01 round 2 eta 0:59:59 cost 2.25\n",
-        "round",
-        [1, 2],
-        "cost",
-    ),
-    "dates in place of a step": (
-        b"train loss=2.5,acc=0.5 1700000000000000000\ntrain loss=2.25,acc=0.25 1700000001000000000\n",
-        "record",
-        [0, 1],
-        "acc",
-    ),
-}
+LOGS = [json.loads(line) for line in Path(__file__).with_name("proposals.jsonl").read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_proposal_reads_the_log(name: str) -> None:
-    """The step and a metric are found, and the TOML that is written says the same."""
-    data, step, steps, metric = LOGS[name]
+@pytest.mark.parametrize("expected", LOGS, ids=lambda each: str(each["about"]))
+def test_proposal_reads_the_log(expected: dict[str, Any]) -> None:
+    """The members of the dialect, what it reads, and that the TOML has the same, for each log of `proposals.jsonl`."""
+    data = expected["log"].encode()
     table = proposed(data, "*.log")
+    assert expected["table"] == table
     assert table is not None
     assert table == tomllib.loads(toml_of("a", table))["dialects"]["a"]
     read_as, rows = as_read(table, data)
-    assert (step, steps) == (read_as.step, [row[step] for row in rows])
-    assert metric in rows[0]
+    assert expected["table"]["step"] == [read_as.step]
+    # Text, in which NaN is equal to NaN.
+    assert json.dumps(expected["rows"]) == json.dumps(rows)
+
+
+@given(st.text())
+@example("it's \U0001f600\x7f")
+def test_any_name_of_a_file_is_in_the_toml(name: str) -> None:
+    """Quotes and characters that TOML does not have in a text are escaped."""
+    assert {"files": [name]} == tomllib.loads(toml_of("a", {"files": [name]}))["dialects"]["a"]
 
 
 @pytest.mark.parametrize("data", [
@@ -98,6 +74,17 @@ def test_command_adds_the_dialect(
     assert main(["dialect", "new", "slurm-1.out"]) == exit_codes.USAGE
     (tmp_path / "other.out").write_bytes(b"nothing\n")
     assert main(["dialect", "new", "other.out"]) == exit_codes.USAGE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names that are no text")
+def test_name_of_a_file_that_is_no_text_gives_a_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bytes are as free as the digits of a name, and the project's settings can still be read."""
+    monkeypatch.chdir(tmp_path)
+    path = os.fsdecode(b"it's-\xff1.out")
+    Path(path).write_bytes(CONSOLE)
+    assert main(["dialect", "new", "--name", "its", path]) == exit_codes.OK
+    settings = tomllib.loads(Path("toyspec.toml").read_text(encoding="utf-8"))
+    assert ["it's-*.out"] == settings["dialects"]["its"]["files"]
 
 
 def test_planned_steps_decide_whether_a_run_ended(tmp_path: Path) -> None:

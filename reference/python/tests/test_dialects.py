@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -18,8 +18,8 @@ from command_line import toyspec_within as toyspec
 from property_examples import examples
 from toyspec import check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
-from toyspec.format.dialect_mapping import ReadAs
-from toyspec.format.dialects import Keys, dialect_of, dialects
+from toyspec.format.dialect_mapping import ReadAs, time_of
+from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
@@ -265,16 +265,43 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert len(data) == cutter.committed
 
 
-def test_times() -> None:
-    """Unix times are known by their magnitude, clocks and dates by their form."""
-    from toyspec.format.dialect_mapping import time_of
+CLOCKS = {"run-seconds", "run-clock", "any"}
+DATES = {"unix", "date-time", "any"}
+TIMES: list[tuple[object, float | None, set[str]]] = [
+    *((text, seconds, CLOCKS) for text, seconds in {
+        "0:01:02": 62.0, "1:02:03.5": 3723.5, "1 day, 2:03:04": 93784.0, "12 days, 0:00:01": 1036801.0,
+        "999999:59:59": 3599999999.0,
+    }.items()),
+    *((text, seconds, DATES) for text, seconds in {
+        "1970-01-01T00:01:00Z": 60.0, "1970-01-01 00:01:00": 60.0, "1970-01-01T01:01:00+01:00": 60.0,
+        "1970-01-02": 86400.0,
+    }.items()),
+    *((text, None, set[str]()) for text in (
+        "tomorrow", "02:03", "0:60:00", "0:00:60", "5", "12.5", "0" * 32 + ":00:00:00",
+    )),
+]  # fmt: skip
+UNIX = {
+    1e8: 1e8, 1.7e9: 1.7e9, 9.9e10: 9.9e10, 1e11: 1e8, 1.7e12: 1.7e9, 1e14: 1e8, 1.7e15: 1.7e9, 1e17: 1e8,
+    1.7e18: 1.7e9, 1e20: None, 99999999.0: None, 12.5: None, -5.0: None,
+}  # fmt: skip
 
-    assert (1.7e9, "unix") == time_of(1.7e9, "any") == time_of(1.7e12, "any") == time_of(1.7e15, "unix")
-    assert (12.5, "run") == time_of(12.5, "any")
-    assert time_of(12.5, "unix") is None
-    assert (93784.0, "run") == time_of("1 day, 2:03:04", "run-clock")
-    assert (0.0, "unix") == time_of("1970-01-01T00:00:00Z", "date-time") == time_of("1970-01-01T00:00:00", "any")
-    assert time_of("tomorrow", "any") is None
+
+@pytest.mark.parametrize("unit", get_args(TimeUnit))
+def test_times_are_those_of_their_unit(unit: TimeUnit) -> None:
+    """Unix times are known by their magnitude, clocks and dates by their form; a number is of the declared unit."""
+    for text, seconds, units in TIMES:
+        origin = "run" if units is CLOCKS else "unix"
+        assert (None if seconds is None or unit not in units else (seconds, origin)) == time_of(text, unit), text
+    for value, unix in UNIX.items():
+        expected: dict[str, tuple[float, str] | None] = {
+            "unix": None if unix is None else (unix, "unix"),
+            "unix-seconds": (value, "unix"),
+            "unix-milliseconds": (value / 1000, "unix"),
+            "run-seconds": (value, "run"),
+        }
+        expected["any"] = (value, "run") if value < 1e8 else expected["unix"]
+        assert expected.get(unit) == time_of(value, unit), value
+    assert [None] * 4 == [time_of(value, unit) for value in (1e300, -1e300, True, None)]
 
 
 def test_wrong_dialect_is_refused() -> None:

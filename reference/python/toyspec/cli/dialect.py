@@ -119,5 +119,8 @@ def _name_of(path: str) -> str:
 
 
 def _pattern_of(path: str) -> str:
-    """Return the pattern of names like that of the file *path*: any digits are others in the next run."""
-    return re.sub(r"\d+", "*", os.path.basename(path))
+    """Return the pattern of names like that of the file *path*: any digits are others in the next run.
+
+    Bytes that are no text, which TOML cannot have, are of the pattern too.
+    """
+    return re.sub(r"[\d\udc80-\udcff]+", "*", os.path.basename(path))

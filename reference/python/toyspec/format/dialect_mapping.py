@@ -30,8 +30,9 @@ _NOT_FINITE_WORDS = {
 }
 _MOST_WORD_CHARS = 9
 _OWN_PHASES = frozenset(["", "train", "training"])
-_UNIX_SECONDS = (1e8, 1e11)
-_SCALES = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
+UNIX_SECONDS = (1e8, 1e11)
+"""From where to where a number is taken for Unix seconds, where a log does not say what its times are."""
+_SCALES = ((UNIX_SECONDS[1], 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
 _DATE_LETTERS = 40
 _NUMBERS = frozenset([int, float])
@@ -190,7 +191,7 @@ def time_of(value: Any, unit: TimeUnit) -> tuple[float, TimeOrigin] | None:
         return float(seconds), "unix"
     if unit == "unix-milliseconds":
         return seconds / MILLISECONDS, "unix"
-    if unit in ("unix", "any") and seconds >= _UNIX_SECONDS[0]:
+    if unit in ("unix", "any") and seconds >= UNIX_SECONDS[0]:
         scale = next((scale for limit, scale in _SCALES if seconds < limit), None)
         return None if scale is None else (seconds * scale, "unix")
     return (float(seconds), "run") if unit in ("run-seconds", "any") else None

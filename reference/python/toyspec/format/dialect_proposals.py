@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from toyspec.format.dialect_mapping import UNIX_SECONDS
 from toyspec.format.dialects import dialect_of
 from toyspec.format.recognition import read_as, sample
 
@@ -39,7 +40,6 @@ _MOST_LABELS = 50
 _UNNAMED_VALUE = re.compile(r"value_\d+")
 _INDEX = "record"
 _TABLES = (",", "\t", ";", " ")
-_UNIX_SECONDS = 1e8
 
 
 def proposed(head: bytes, name: str, *, step: str | None = None) -> dict[str, Any] | None:
@@ -80,9 +80,16 @@ def _toml(value: Any) -> str:
 
 
 def _basic(value: str) -> str:
-    import json
+    return '"' + "".join(map(_escaped, value)) + '"'
 
-    return json.dumps(value)
+
+def _escaped(letter: str) -> str:
+    if letter == "\t":
+        return "\\t"
+    if letter in ('"', "\\"):
+        return "\\" + letter
+    # Other escapes of JSON are pairs of surrogates beyond 16 bits, which TOML refuses.
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
 
 
 def _of_keys(head: bytes, step: str | None) -> dict[str, Any] | None:
@@ -109,7 +116,7 @@ def _of_keys(head: bytes, step: str | None) -> dict[str, Any] | None:
         found = table | {"recognize": {"keys": [chosen, *[key for key in keys if key != chosen][:2]]}, "step": [chosen]}
         time = next((key for key in keys if key != chosen and _TIME_WORD.search(key)), None)
         if time is not None:
-            is_unix = all(row.get(time, 0) > _UNIX_SECONDS for row in rows)
+            is_unix = all(row.get(time, 0) > UNIX_SECONDS[0] for row in rows)
             found["time"] = [{"key": time, "unit": "unix" if is_unix else "run-seconds"}]
         if best is None or len(rows) * len(keys) > best[0]:
             best = len(rows) * len(keys), found
@@ -136,7 +143,7 @@ def _step_of(rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> str | None:
         values = values_of(key)
         return _STEP_WORD.search(key) is not None, values == sorted(values) and len(set(values)) > 1
 
-    whole = [key for key in keys if all(value < _UNIX_SECONDS and value == int(value) for value in values_of(key))]
+    whole = [key for key in keys if all(value < UNIX_SECONDS[0] and value == int(value) for value in values_of(key))]
     return max(whole, key=likeness, default=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.format.dialect_mapping import count_of, not_finite, prefix_of, time_of
+from toyspec.format.dialect_mapping import UNIX_SECONDS, count_of, not_finite, prefix_of, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from toyspec.format.plain_tables import PlainTable
     from toyspec.format.record_mapping import TimeOrigin
 
-_UNIX_SECONDS = (1e8, 1e11)
 _MAX_STEP = 1 << 63
 _NUMBERS = frozenset([int, float])
 
@@ -85,7 +84,7 @@ def _are_steps(steps: Sequence[Any] | None) -> bool:
 def _times(column: Sequence[Any], unit: str) -> tuple[list[float], TimeOrigin] | None:
     """Return the times in *column* and their origin; None if one is not a time, or they have several origins."""
     is_seconds = unit in ("unix", "unix-seconds", "any") and _NUMBERS.issuperset(map(type, column))
-    if is_seconds and _UNIX_SECONDS[0] <= min(column) and max(column) < _UNIX_SECONDS[1]:
+    if is_seconds and UNIX_SECONDS[0] <= min(column) and max(column) < UNIX_SECONDS[1]:
         return list(map(float, column)), "unix"
     found = [time_of(value, unit) for value in column]  # type: ignore[arg-type]
     origins = {each[1] for each in found if each is not None}
