@@ -166,6 +166,24 @@ def test_sidecar_must_be_one_object(tmp_path: Path, content: bytes, line: int | 
     assert all(finding.sidecar == "flow.json" for finding in report.findings)
 
 
+def test_sidecar_has_no_byte_order_mark(tmp_path: Path) -> None:
+    """It is refused at the start of a file, as in a stream."""
+    (report,) = check(bundle(tmp_path, "run", START + END, flow=b'\xef\xbb\xbf{"a":1}')).files
+    (finding,) = report.findings
+    assert "flow.json cannot be read: the stream starts with a byte order mark (EF BB BF)" == finding.message
+
+
+def test_stream_in_memory_has_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest of a file that has its name is of another run."""
+    (tmp_path / "run.json").write_bytes(b'{"run_id":"a","schema_version":1,"created_at":1.0}')
+    (tmp_path / "events.jsonl").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    assert ("kaun/v1", "toy/v1") == (
+        check("events.jsonl").files[0].profile,
+        check_bytes(b"", name="events.jsonl").profile,
+    )
+
+
 def test_manifest_of_kaun_is_checked(tmp_path: Path) -> None:
     """The manifest of a kaun run is compared with its schema and its directory."""
     manifest = b'{\n  "schema_version": 2,\n  "run_id": "other",\n  "tags": ["a", 1]\n}\n'

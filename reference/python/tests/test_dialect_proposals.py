@@ -76,8 +76,8 @@ def test_command_adds_the_dialect(
     assert main(["dialect", "new", "other.out"]) == exit_codes.USAGE
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names that are no text")
-def test_name_of_a_file_that_is_no_text_gives_a_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode on other systems")
+def test_name_of_a_file_that_is_not_text_gives_a_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes are as free as the digits of a name, and the project's settings can still be read."""
     monkeypatch.chdir(tmp_path)
     path = os.fsdecode(b"it's-\xff1.out")

@@ -21,6 +21,7 @@ from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs, time_of
 from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
 from toyspec.view.scanned_runs import ScannedRun
@@ -206,7 +207,6 @@ def test_row_with_another_number_of_cells_is_a_gap() -> None:
 def test_step_key_is_a_choice() -> None:
     """The first key that the records have is guessed; the user may name another."""
     data = b'{"epoch":1,"step":10,"loss":1}\n{"epoch":2,"step":20,"loss":1}\n'
-    from toyspec.reading.log_detection import DialectChoice
 
     assert [10, 20] == [row.step for row in rows_of(data)]
     assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(keys=Keys(step="epoch")))]
@@ -263,6 +263,26 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert [1, 1, 2] == [line.number for line in lines]
     assert all(line.data is None or data[line.offset :].startswith(line.data) for line in lines)
     assert len(data) == cutter.committed
+
+
+def test_dialect_of_the_user_is_chosen_by_its_name() -> None:
+    """Neither another dialect of the user nor one that toyspec ships is taken for it."""
+    table: dict[str, Any] = {"title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {"keys": ["loss"]}}
+    own = [dialect_of({"name": name, "step": [key], **table}) for name, key in [("x", "a"), ("y", "b"), ("csv", "c")]]
+    data = b'{"a":1,"b":2,"c":3,"loss":0.5}\n'
+    steps = {name: rows_of(data, dialect=DialectChoice(name, own=own))[0].step for name in ("y", "x", "csv")}
+    assert {"y": 2, "x": 1, "csv": 3} == steps
+
+
+@pytest.mark.parametrize("status", ['["finished"]', "{}", "null", '"other"', "1"])
+def test_end_that_says_nothing_known_is_not_an_end(status: str) -> None:
+    """What a program writes where others write why it ended may be anything."""
+    lines = b'{"type":"set","key":"loss","value":0.5,"step":1,"timestamp":1780300000}\n'
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ends = [row.end for row in rows_of(lines + b'{"type":"finished","status":%s}\n' % status.encode(), dialect=dialect)]
+    assert [None, None] == ends
+    (*_, end) = rows_of(lines + b'{"type":"finished","status":"failed"}\n', dialect=dialect)
+    assert {"reason": "errored"} == end.end
 
 
 CLOCKS = {"run-seconds", "run-clock", "any"}

@@ -126,6 +126,27 @@ def test_patterns_match_as_those_of_python(text: str, value: str) -> None:
     assert (re.search(text.replace("$", r"\Z"), value, re.DOTALL | re.ASCII) is not None) == found.is_in(value)
 
 
+@pytest.mark.parametrize(("text", "fact"), [
+    ("a)", "a ) without its ("), ("(a", "a ( is not closed"), ("(?=a)", "(? is not supported; write ( or (?:"),
+    ("(" * 50 + ")" * 50, "more than 50 levels of parentheses"), ("^*", "* after ^ or $"), ("a+*", "* after +"),
+    ("a{x}", "{ without numbers; write \\{ for the character"),
+    ("a{2", "{ without numbers; write \\{ for the character"),
+    ("a{3,2}", "{3,2}: the numbers must ascend, up to 200"),
+    ("a{201,}", "{201,}: the numbers must ascend, up to 200"),
+    ("?", "? repeats nothing; write \\? for the character"), ("\\q", "\\q is not supported"),
+    ("\\", "\\ is not supported"),
+    ("[]", "[] is empty"), ("[b-a]", "b-a is not a range"), ("[a-\\d]", "a- is not a range"),
+    ("[a", "a [ is not closed; within it, write \\[ for the character"),
+    ("[\\D]", "\\D, \\W and \\S are not supported within [ ]"),
+    ("(a{200}){200}", "it is too long, or repeats too much"),
+])  # fmt: skip
+def test_pattern_that_cannot_be_read_is_explained(text: str, fact: str) -> None:
+    """The message names the first part that is wrong."""
+    with pytest.raises(PatternError) as raised:
+        pattern(text)
+    assert fact == str(raised.value)
+
+
 def test_pattern_takes_linear_time() -> None:
     """What makes other engines try for years is answered in steps that grow with the text alone."""
     assert not pattern("(a|a)*(a+)+b{1,9}").is_in("a" * 5000)

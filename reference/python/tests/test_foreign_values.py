@@ -19,6 +19,7 @@ import pytest
 
 import toyspec
 from toyspec.format.canonical import InvalidEventError, encode
+from toyspec.format.foreign_values import fields_of
 from toyspec.reading.reader import read
 from toyspec.writing.run_starting import start_run
 
@@ -331,3 +332,35 @@ def test_none_in_an_event_is_said_once(tmp_path: Any, capfd: Any) -> None:
     (said,) = capfd.readouterr().err.splitlines()
     assert "step.lr is None, written as null, which readers take as not finite; leave it out" in said
     assert [False, True, True] == ["lr" in record for record in read(run.directory) if record.kind == "step"]
+
+
+class Attributes:
+    """Settings as a class of attrs, as that library marks it."""
+
+    __attrs_attrs__ = (types.SimpleNamespace(name="a"), types.SimpleNamespace(name="b"))
+
+    def __init__(self) -> None:
+        self.a, self.b, self.c = 1, "x", 3
+
+
+class Struct(msgspec.Struct):
+    """Settings as a struct of msgspec."""
+
+    a: int = 1
+    b: str = "x"
+
+
+Named = collections.namedtuple("Named", ["a", "b"])  # noqa: PYI024 - this is what programs write
+
+
+@pytest.mark.parametrize("value", [Attributes(), Struct(), Named(1, "x")])
+def test_fields_are_those_that_are_declared(value: Any) -> None:
+    """What a class has otherwise, and a class itself, is not a field."""
+    assert {"a": 1, "b": "x"} == fields_of(value)
+    assert fields_of(type(value)) is None
+
+
+@pytest.mark.parametrize("value", [(1, 2), [1], {"a": 1}, 1, "x", object()])
+def test_other_values_have_no_fields(value: Any) -> None:
+    """A tuple without names is a sequence, and a dictionary has members."""
+    assert fields_of(value) is None

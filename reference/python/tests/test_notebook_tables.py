@@ -30,8 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ]
     steps[2]["nonfinite"] = {"loss": "nan"}
     names = [LONG, *(f"m{at:02}" for at in range(17)), "never"]
-    scalars = {"kind": "scalars", "t": 6.0, "step": 5, "values": dict.fromkeys(names[:-1], 0.25)}
-    scalars["values"] = {**scalars["values"], "never": None}
+    scalars = {"kind": "scalars", "t": 6.0, "step": 5, "values": {**dict.fromkeys(names[:-1], 0.25), "never": None}}
     end = {"kind": "run_end", "t": 7.0, "reason": "completed"}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "<b>").mkdir()

@@ -16,6 +16,7 @@ from toyspec import (
 from toyspec.cli.main import main
 from toyspec.places.place import ChangedError
 from toyspec.places.remote_files import RemoteFile
+from toyspec.reading.live_object import LiveObject
 
 if TYPE_CHECKING:
     pass
@@ -167,3 +168,25 @@ def test_object_that_is_replaced_is_read_on_only_behind_the_same_bytes(store: St
         assert rest is not None
         assert rest in (expected, later[sought:])
         assert change in ("grows", "same") or rest == expected
+
+
+def test_any_part_of_an_object_is_read_where_it_is(store: Store) -> None:
+    """Reading a part moves nothing, and gives no more than was asked for, whether or not its block is kept."""
+    data = bytes(range(256)) * 1000
+    store.put("a/x", data)
+    live = LiveObject(f"s3://{BUCKET}/a/x")
+    begin, end = 1 << 16, len(data)
+    for start, size in [
+        (5, 7),
+        (0, begin),
+        (begin - 3, 9),
+        (begin, 4),
+        (begin + 2, 3),
+        (end - 5, 5),
+        (end - 5, 99),
+        (3, 2),
+    ]:
+        assert data[start : start + size] == live.read(start, size), (start, size)
+        assert data[:9] == live.peek(9)
+    live.take(data[:begin])
+    assert (data[begin : begin + 9], begin) == (live.peek(9), live.position)

@@ -12,6 +12,7 @@ import pytest
 import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
+from toyspec.format.run_files import other_ranks, ranks_beside
 from toyspec.runs.ranks import ranks_row
 
 
@@ -163,3 +164,14 @@ def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: 
     assert (2, [], None) == (ranks.world_size, ranks.missing, ranks.first_to_stop)
     assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
     assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in capsys.readouterr().out
+
+
+def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:
+    """A directory of that name is none, and ranks are in their order."""
+    for rank in (10, 2):
+        (tmp_path / f"events.rank-{rank}.jsonl").write_bytes(b"")
+    (tmp_path / "events.rank-3.jsonl").mkdir()
+    assert [2, 10] == other_ranks(str(tmp_path))
+    expected = {rank: str(tmp_path / f"events.rank-{rank}.jsonl") for rank in (2, 10)}
+    assert expected == ranks_beside(str(tmp_path / "events.jsonl"))
+    assert {} == ranks_beside(str(tmp_path / "events.rank-2.jsonl"))

@@ -19,7 +19,7 @@ from files import put_irregular
 from sealed_runs import broken, write_run
 from toyspec.checker import CheckOptions, check, iter_runs
 from toyspec.findings import FileReport, PathError, Skipped
-from toyspec.generated import rules
+from toyspec.generated import messages, rules
 from toyspec.writing.sealing import seal
 
 DIGEST = "0123456789abcdef" * 4
@@ -107,6 +107,14 @@ def test_changes_are_named(run: Path) -> None:
     assert changed[1].endswith(f"; it has {size} bytes now")
     assert (2, "`flow.json` is missing") == missing
     assert (3, "`weights/step_1.gguf` is not a regular file") == irregular
+
+
+def test_lines_of_another_form_are_findings(run: Path) -> None:
+    """A line that is not of the format, and one without its end, are named apart; the others count."""
+    lines = (run / "SHA256SUMS").read_bytes().splitlines(keepends=True)
+    (run / "SHA256SUMS").write_bytes(b"no digest\n" + b"".join(lines)[:-1])
+    assert [(1, messages.SEAL_LINE), (4, messages.SEAL_CUT_OFF)] == broken(run)
+    assert messages.SEAL_LINE != messages.SEAL_CUT_OFF
 
 
 def test_digests_are_shown_as_far_as_they_differ(run: Path) -> None:

@@ -121,6 +121,6 @@ def _name_of(path: str) -> str:
 def _pattern_of(path: str) -> str:
     """Return the pattern of names like that of the file *path*: any digits are others in the next run.
 
-    Bytes that are no text, which TOML cannot have, are of the pattern too.
+    So may be bytes that are not UTF-8, which TOML cannot have.
     """
     return re.sub(r"[\d\udc80-\udcff]+", "*", os.path.basename(path))

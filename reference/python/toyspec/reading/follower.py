@@ -363,7 +363,6 @@ def skip_to_last(
         if len(tail) < length or b"\0" in tail:
             return None
         if cut:
-            feed.skip(start - len(head))
             found = feed.feed(tail[cut:])
             if sum(isinstance(item, Record) for item in found) > records:
                 return _moved(file, new_feed(), head, start)
