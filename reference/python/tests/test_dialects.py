@@ -21,6 +21,7 @@ from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs, time_of
 from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.read_reports import HEAD_BYTES
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
@@ -267,6 +268,16 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert len(data) == cutter.committed
 
 
+def test_long_object_of_a_document_shows_its_start() -> None:
+    """Of an object that is longer than the limit, only the first bytes are kept, however it comes."""
+    long = b'{"text":"' + b"x" * 5 * HEAD_BYTES + b'"}'
+    for size in (7, HEAD_BYTES, len(long)):
+        cutter = DocumentCutter("", max_line_bytes=20)
+        data = b"[" + long + b"]"
+        (line,) = (line for at in range(0, len(data), size) for line in cutter.feed(data[at : at + size]))
+        assert (None, long[:HEAD_BYTES], len(long)) == (line.data, line.head, line.length)
+
+
 def test_dialect_of_the_user_is_chosen_by_its_name() -> None:
     """Neither another dialect of the user nor one that toyspec ships is taken for it."""
     table: dict[str, Any] = {"title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {"keys": ["loss"]}}
@@ -285,6 +296,15 @@ def test_end_that_says_nothing_known_is_not_an_end(status: str) -> None:
     assert [None, None] == ends
     (*_, end) = rows_of(lines + b'{"type":"finished","status":"failed"}\n', dialect=dialect)
     assert {"reason": "errored"} == end.end
+
+
+def test_log_that_ended_stays_ended() -> None:
+    """What a program writes after the line of its end, as an upload does, opens nothing again."""
+    value = b'{"type":"set","key":"loss","value":0.5,"step":%d,"timestamp":1780300000}\n'
+    data = value % 1 + b'{"type":"finished","status":"failed"}\n' + value % 2
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ended = {size: check_bytes(data[:size], dialect=dialect).dialect for size in (len(value % 1), len(data))}
+    assert ["unknown", "yes"] == [facts.ended for facts in ended.values() if facts is not None]
 
 
 CLOCKS = {"run-seconds", "run-clock", "any"}
