@@ -99,6 +99,17 @@ def test_object_grows_by_what_is_new(kept: Kept, tmp_path: Path) -> None:
     assert not target.can_extend(made._replace(size=0))
 
 
+def test_system_may_take_a_part_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of a block follows it."""
+    target, address, write = Folder(), f"file://{tmp_path}/p/x", os.write
+    with local(tmp_path / "f", b"one\n") as file:
+        made = target.put(file.span(), address, None)
+    with local(tmp_path / "f", b"one\ntwo\nthree\n") as file:
+        monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
+        assert 14 == target.extend(made, file.span(4), address, made).size
+    assert b"one\ntwo\nthree\n" == (tmp_path / "p" / "x").read_bytes()
+
+
 def test_copy_replaces_nothing(kept: Kept) -> None:
     """The content of one object is that of a new one."""
     kept.write("a/x", b"one\n")
