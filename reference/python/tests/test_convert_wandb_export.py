@@ -194,8 +194,8 @@ def test_tables_are_tables_and_what_wandb_does_not_take_is_named(runs: list[Fake
     def refuse(path: str, *, caption: str | None) -> None:
         raise ValueError("needs Pillow")
 
-    runs_of: Any = wandb_export.needed("wandb", "wandb", "")
-    runs_of.Image = refuse
+    fake: Any = vars(wandb_export)["needed"]()
+    fake.Image = refuse
     report = exported("wandb", write_run(tmp_path / "r", {}, *lines), tmp_path / "out")
     ((step, found),) = _values(runs[0])
     video = ("Video", f"{'d' * 64}.gif", None)
