@@ -167,7 +167,7 @@ def test_calls_become_these_records(name: str, tmp_path: Path, capsys: pytest.Ca
     run.abandon()
 
 
-def test_settings_that_cannot_be_written_are_no_change(tmp_path: Path) -> None:
+def test_settings_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     """A resumption names the settings that differ; what has no text in a log takes part in no comparison."""
     config: dict[str, Any] = {"lr": 0.5, "bad": object()}
     run = RunWriter(tmp_path / "r", clock=ManualClock(), resuming="by-itself")

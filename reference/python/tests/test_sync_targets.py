@@ -397,7 +397,7 @@ def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) ->
 
 
 def test_errors_of_azure_say_what_to_do() -> None:
-    """Another writer, a store that takes no blocks, an empty answer and a store that is away are told apart."""
+    """Another writer, a store that takes no blocks, an empty answer and a store that is away have an error each."""
     azure = pytest.importorskip("toyspec.sync.azure_containers", reason="the extra azure is not installed")
     from azure.core.exceptions import HttpResponseError, ServiceRequestError
 
