@@ -109,7 +109,7 @@ def test_facts_of_a_run_are_these(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"step":0,"wall_time_ms":0.0}\n', "{}\n"])
-def test_what_is_no_run_is_refused(tmp_path: Path, text: str) -> None:
+def test_another_profile_is_refused(tmp_path: Path, text: str) -> None:
     """The message names what it is and what makes a run of it."""
     (tmp_path / "events.jsonl").write_text(text)
     found = "a metrics/v1 run" if "wall" in text else "not a toy/v1 run"

@@ -153,10 +153,14 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
     assert ([("dataset", "mnist")], 6) == (
         [(each.place, each.value) for loss in ledger.losses for each in loss.examples], ledger.items,
     )  # fmt: skip
+
+
+def test_artifacts_that_are_nowhere_are_not_noted(tmp_path: Path) -> None:
+    """A run without an address of artifacts, and a folder that is missing, have none."""
+    ledger = Ledger((NO_PLACE,))
     note_elsewhere(None, ledger)
     note_elsewhere("", ledger)
-    assert 1 == len(ledger.notes)
-    assert [] == list(artifacts_in(str(tmp_path / "none"), 0.0, ledger, is_own=True))
+    assert ([], []) == (list(artifacts_in(str(tmp_path / "none"), 0.0, ledger, is_own=True)), ledger.notes)
 
 
 def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
@@ -177,7 +181,7 @@ def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_address_of_artifacts_is_a_directory_here_or_none(address: object, directory: str | None) -> None:
-    """A path is taken as it is, and only that of an address is decoded."""
+    """Only the path of an address is decoded."""
     assert directory == local_directory(address)
 
 

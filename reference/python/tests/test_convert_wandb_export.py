@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conversions import exported, losses, write_run
+from test_convert_wandb import row, run_file
 from toyspec.convert import wandb_export
+from toyspec.convert.protobuf import field
+from toyspec.convert.wandb_messages import EXIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +46,9 @@ class FakeRun:
     def finish(self, *, exit_code: int) -> None:
         """Keep the end."""
         self.code = exit_code
+
+
+AWAIT_END, REMOVE_REST = wandb_export._await_end, wandb_export._remove_rest
 
 
 @pytest.fixture
@@ -167,3 +175,94 @@ def test_pictures_of_one_step_are_a_list_and_bins_are_a_histogram(runs: list[Fak
     assert ("Histogram", [3, 4], [0, 1, 2]) == row["h"]
     assert "lost" not in row
     assert 1 == losses(report)["missing-file"]
+
+
+def test_tables_are_tables_and_what_wandb_does_not_take_is_named(runs: list[FakeRun], tmp_path: Path) -> None:
+    """A table has typed columns; a text, and what raises, is dropped with its place."""
+    folder = tmp_path / "r" / "media"
+    folder.mkdir(parents=True)
+    files = {"a": ("csv", b"n,t\n1,x\n"), "b": ("csv", b""), "c": ("txt", b"x"), "d": ("gif", b"x"), "e": ("png", b"x")}
+    for letter, (suffix, data) in files.items():
+        (folder / f"{letter * 64}.{suffix}").write_bytes(data)
+    types = {"a": "text/csv", "b": "text/csv", "c": "text/plain", "d": "image/gif", "e": "image/png"}
+    media = {"kind": "media", "t": 1.0, "step": 1}
+    lines: list[dict[str, Any]] = [
+        {**media, "name": letter, "media_type": types[letter], "sha256": letter * 64} for letter in files
+    ]
+    lines.append({"kind": "histogram", "t": 1.0, "step": 1, "name": "h", "edges": [0, 1], "counts": [3, 4]})
+
+    def refuse(path: str, *, caption: str | None) -> None:
+        raise ValueError("needs Pillow")
+
+    fake: Any = vars(wandb_export)["needed"]()
+    fake.Image = refuse
+    report = exported("wandb", write_run(tmp_path / "r", {}, *lines), tmp_path / "out")
+    ((step, found),) = _values(runs[0])
+    video = ("Video", f"{'d' * 64}.gif", None)
+    assert (1, {"a": ("Table", ["n", "t"], [[1, "x"]], True), "d": video}) == (step, found)
+    causes = {loss.cause: [each.place for each in loss.examples] for loss in report.losses}
+    assert ["line 6: media"] == causes["refused"]
+    assert ["line 3: media", "line 4: media", "line 7: histogram"] == causes["no-place"]
+
+
+def test_end_of_a_run_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service of W&B may write it late; after a minute the error says what is missing."""
+    path, now, slept = tmp_path / "run.wandb", [0.0], list[float]()
+    exit_record = field(EXIT, b"")
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += 25.0
+        if len(slept) == 1:
+            run_file(path, row(0, x=1.0))
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(wandb_export, "time", clock)
+    with pytest.raises(OSError, match="W&B has not written the end of the run in 60 s") as caught:
+        AWAIT_END(str(path))
+    assert (errno.ETIMEDOUT, str(path), [0.05] * 3) == (caught.value.errno, caught.value.filename, slept)
+    run_file(path, row(0, x=1.0), exit_record)
+    AWAIT_END(str(path))
+    assert 3 == len(slept)
+    assert time.monotonic() > 0
+
+
+def test_logs_and_links_of_the_writer_are_removed(tmp_path: Path) -> None:
+    """The run file and its media stay."""
+    run = tmp_path / "wandb" / "offline-run-1"
+    for name in ("logs/debug.log", "tmp/code/x", "files/media/a.png", "run-1.wandb"):
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(name)
+    (tmp_path / "wandb" / "debug.log").write_text("x")
+    (tmp_path / "wandb" / "latest-run").symlink_to(run)
+    REMOVE_REST(str(tmp_path))
+    found = sorted(str(path.relative_to(tmp_path / "wandb")) for path in tmp_path.rglob("*") if path.is_file())
+    assert ["offline-run-1/files/media/a.png", "offline-run-1/run-1.wandb"] == found
+    assert ["offline-run-1"] == [path.name for path in (tmp_path / "wandb").iterdir()]
+    assert ["files", "run-1.wandb"] == sorted(path.name for path in run.iterdir())
+
+
+def test_every_item_is_written_or_has_no_place(runs: list[FakeRun], tmp_path: Path) -> None:
+    """Labels and settings are those of the run; the rest of its start and its end is named."""
+    start = {
+        "name": "n",
+        "tags": ["t"],
+        "notes": "o",
+        "group": "g",
+        "config": {"a": {"b": 1}},
+        "argv": ["x"],
+        "rank": 0,
+    }
+    lines = [
+        {"kind": "define", "t": 0.0, "goal": "max", "name": ""},
+        {"kind": "scalars", "t": 1.0, "step": 1, "values": {}, "texts": {"word": "w"}},
+        {"kind": "run_end", "t": 2.0, "reason": "completed", "exit_code": 3},
+    ]
+    report = exported("wandb", write_run(tmp_path / "r", start, *lines), tmp_path / "out")
+    assert [(1, {"word": "w"})] == _values(runs[0])
+    (loss,) = report.losses
+    assert ("no-place", 4) == (loss.cause, loss.count)
+    assert ["line 1: argv", "line 1: rank", "line 2: define", "line 4: exit_code"] == [
+        each.place for each in loss.examples
+    ]
+    assert 0 == runs[0].code

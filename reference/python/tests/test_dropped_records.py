@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toyspec.writing.dropped_records import ChangedValues, DroppedRecords
+from toyspec.writing.forked_records import ForkedRecords
 from toyspec.writing.logged_values import LeftOut
 
 
@@ -207,3 +208,21 @@ def test_value_that_is_written_in_another_way_is_said_once(
     for _ in range(2):
         changed.say_once("own", "a fact")
     assert ["a fact (reported once)"] == lines(capsys)
+
+
+def test_forked_processes_are_counted_again_after_a_run_goes_on() -> None:
+    """Each count begins where the one before ended, and at nothing once the run is open again."""
+    forked = ForkedRecords()
+    assert {} == forked.taken()
+    forked.add("lost")
+    for kinds in (["step", "note", "step"], ["gpu"]):
+        forked.prepare()
+        for kind in kinds:
+            forked.add(kind)
+        assert Counter(kinds) == forked.taken()
+        assert {} == forked.taken()
+        forked.close()
+        forked.prepare()
+        forked.add("lost")
+        assert {} == forked.taken()
+        forked.open()

@@ -33,6 +33,10 @@ RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
         {"kind": "eval", "name": "val", "loss": 2.0, "phase": "eval", "extra": {"grade": "b"}},
         [("measure", "val/loss", 2.0), ("record", "grade", "b")],
     ),
+    "a text among numbers": (
+        {"kind": "scalars", "values": {"x": 1.0, "odd": "t", "none": None}},
+        [("measure", "none", None), ("measure", "x", 1.0), ("record", "odd", "t")],
+    ),
     "scalars of an epoch": (
         {"kind": "scalars", "epoch": 2, "values": {"x": 1.0}},
         [("measure", "epoch", 2), ("measure", "x", 1.0)],

@@ -25,8 +25,11 @@ def _rows(module: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", list(HOMES))
-def test_section_of_a_format_is_what_its_module_declares(name: str) -> None:
-    """Mapping, causes and notes are there, in this order and no others, and its row has what it needs."""
+def test_section_of_a_format_is_what_its_module_declares(name: str, tmp_path: Path) -> None:
+    """Mapping, causes and notes are there, in this order and no others, and its row has what it needs.
+
+    A folder without any of its files is of no format.
+    """
     page = _PAGE.read_text(encoding="utf-8")
     module = load(name)
     section = "## " + page.partition(f" {{#{name}}}\n")[0].rpartition("\n## ")[2]
@@ -38,3 +41,4 @@ def test_section_of_a_format_is_what_its_module_declares(name: str) -> None:
     can = [hasattr(module, what) for what in ("find_runs", "export")]
     cells = [need if is_there else "no" for need, is_there in zip(needs, can, strict=True)]
     assert f"| [{known.title}](#{name}) | {' | '.join([known.in_place, *cells, known.lossless])} |" in page
+    assert not hasattr(module, "recognise") or not module.recognise(str(tmp_path))

@@ -66,7 +66,7 @@ def test_a_resumption_sets_the_train_step_and_forgets_the_others() -> None:
     assert UNSET is after(START).last_train_step
 
 
-def test_run_id_that_is_no_text_is_empty() -> None:
+def test_run_id_that_is_not_a_text_is_empty() -> None:
     """A stream that has a run_start has a run, whatever it is called."""
     assert "" == after({"kind": "run_start", "run_id": 5}).run_id
     assert "train" == after({"kind": "run_start", "run_id": "r", "phase": 5}).phase

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import threading
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +19,10 @@ import toyspec
 from toyspec.format.canonical import encode
 from toyspec.testing import ManualClock
 from toyspec.writing import logged_values, open_runs
+from toyspec.writing.companions import CompanionOrder, CompanionProcess, begin_all
+from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.logged_values import LeftOut, writable
+from toyspec.writing.run_health import RunHealth
 from toyspec.writing.run_writer import RunWriter
 
 
@@ -160,7 +167,7 @@ def test_calls_become_these_records(name: str, tmp_path: Path, capsys: pytest.Ca
     run.abandon()
 
 
-def test_settings_that_cannot_be_written_are_no_change(tmp_path: Path) -> None:
+def test_settings_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     """A resumption names the settings that differ; what has no text in a log takes part in no comparison."""
     config: dict[str, Any] = {"lr": 0.5, "bad": object()}
     run = RunWriter(tmp_path / "r", clock=ManualClock(), resuming="by-itself")
@@ -364,3 +371,132 @@ def test_wrong_choices_say_what_may_be_chosen(tmp_path: Path) -> None:
         RunWriter("s3://bucket/r")
     assert "s3://bucket/r is an address; write the run into a folder, and copy that there" == str(caught.value)
     assert [] == os.listdir(tmp_path)
+
+
+def test_end_of_a_watch_waits_for_its_thread(tmp_path: Path) -> None:
+    """Some seconds at most, and not for itself."""
+    health = RunHealth(begun(tmp_path), (), (), poll_seconds=60.0)
+    waited = list[float]()
+    thread, health._thread = health._thread, SimpleNamespace(is_alive=lambda: True, join=waited.append)  # type: ignore[assignment]
+    health.finish()
+    assert ([2.0], True) == (waited, health._stopped.is_set())
+    thread.join(60.0)
+    health._thread = threading.current_thread()
+    health.finish()
+    assert not thread.is_alive()
+
+
+def test_progress_of_a_seal_ends_with_all_bytes(tmp_path: Path) -> None:
+    """Each part adds up to the size of all files."""
+    with begun(tmp_path) as run:
+        run.note("x")
+    (tmp_path / "r" / "a.bin").write_bytes(b"12345")
+    told: list[tuple[int, int]] = []
+    toyspec.seal(tmp_path / "r", on_progress=lambda *each: told.append(each))
+    total = sum(path.stat().st_size for path in (tmp_path / "r").iterdir() if path.name != "SHA256SUMS")
+    assert {total} == {known for _, known in told}
+    assert (sorted(told), (total, total)) == (told, told[-1])
+
+
+def test_file_of_a_record_that_cannot_be_read_is_the_cause(tmp_path: Path) -> None:
+    """A caller that wants errors gets one with the name of the record and what the system or the content says."""
+    run = begun(tmp_path, on_error="raise")
+    for content, digest, fact in (
+        (b"x", "0" * 64, f"its sha256 is {sha256(b'x').hexdigest()}, but the record says {'0' * 64}; leave it out"),
+        (tmp_path / "none", None, "it cannot be read: FileNotFoundError: [Errno 2] No such file or directory: "),
+    ):
+        with pytest.raises(ValueError, match="the file of m cannot be written") as caught:
+            run.media("m", media_type="text/plain", content=content, sha256=digest)
+        assert str(caught.value).startswith(f"the file of m cannot be written: {fact}")
+    (tmp_path / "r" / "media").write_text("no folder")
+    with pytest.raises(ValueError, match="the file of m cannot be written: File exists"):
+        run.media("m", media_type="text/plain", content=b"x")
+    run.abandon()
+
+
+def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forked child neither ends the process that goes along with the run, nor waits for it."""
+    companion = CompanionProcess.__new__(CompanionProcess)
+    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=lambda _: None)
+    companion._process, companion._owner, companion._is_over = process, os.getpid() + 1, False
+    companion._order = CompanionOrder("m", b"", 0.0, "late")
+    companion.finish()
+    assert not companion._is_over
+    companion._owner = os.getpid()
+    companion.finish()
+    assert companion._is_over
+
+
+def test_companion_that_is_late_goes_on_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said has the number of its process, which is not waited for again."""
+
+    def late(seconds: float) -> None:
+        raise subprocess.TimeoutExpired("m", seconds)
+
+    companion = CompanionProcess.__new__(CompanionProcess)
+    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=late, pid=7, returncode=None)
+    companion._process, companion._owner = process, os.getpid()
+    companion._order = CompanionOrder("m", b"", 0.0, "the rest is still sent")
+    companion.finish()
+    assert ("toyspec: the rest is still sent, by process 7\n", 0) == (capsys.readouterr().err, process.returncode)
+
+
+def test_companion_that_cannot_be_started_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are started."""
+
+    class Refused:
+        """A companion for which the system has no process."""
+
+        def order(self, _: str) -> CompanionOrder:
+            """Fail."""
+            raise OSError(11, "Resource temporarily unavailable")
+
+        def __repr__(self) -> str:
+            return "a mirror"
+
+    assert [] == begin_all([Refused()], "events.jsonl", lambda _: None)
+    fact = "a mirror could not be started (Resource temporarily unavailable); the program continues"
+    assert f"toyspec: events.jsonl: {fact}\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda lost: lost.leave_out("a"), {"dropped": {"record": 1}, "text": "left out: record (a)"}),
+        (lambda lost: lost.leave_out("a", kind="step"), {"dropped": {"step": 1}, "text": "left out: step (a)"}),
+        (lambda lost: lost.add("full"), {"dropped": {"record": 1}, "text": "1 record was dropped here: full"}),
+        (lambda lost: lost.tell_caller("full"), {"dropped": {"record": 1}, "text": "1 record was dropped here: full"}),
+        (
+            lambda lost: [lost.add("full", kind="step"), lost.add("full", kind="note")],
+            {"dropped": {"step": 1, "note": 1}, "text": "2 records were dropped here: full"},
+        ),
+        (
+            lambda lost: lost.count_forked({"step": 2}),
+            {
+                "dropped": {"step": 2},
+                "text": "left out: records of forked processes (the process that started the run is its only writer)",
+            },
+        ),
+        (
+            lambda lost: [lost.leave_out_values([LeftOut(f"v{at}", "why")], "step") for at in range(7)],
+            {
+                "left_out": {f"v{at}": 1 for at in range(7)},
+                "text": f"left out: {'; '.join(f'v{at} (why)' for at in range(5))}; and 2 more",
+            },
+        ),
+    ],
+    ids=range(7),
+)
+def test_note_counts_what_is_missing(call: Call, expected: dict[str, Any]) -> None:
+    """Records by kind, values by name, and why; then it begins again, and what is like before is only counted."""
+    lost = DroppedRecords("events.jsonl")
+    call(lost)
+    assert {"kind": "note", "topic": "left-out", **expected} == lost.note()
+    assert lost.has_unnoted
+    lost.end_note(lost.note())
+    assert (False, False) == (lost.has_unnoted, lost.has_news)
+    lost.outage = 0
+    call(lost)
+    numbers = {**expected.get("dropped", {}), **expected.get("left_out", {})}
+    if not lost.outage:
+        assert f"left out: {sum(numbers.values())} more like before" == lost.note()["text"]

@@ -99,6 +99,17 @@ def test_object_grows_by_what_is_new(kept: Kept, tmp_path: Path) -> None:
     assert not target.can_extend(made._replace(size=0))
 
 
+def test_system_may_take_a_part_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of a block follows it."""
+    target, address, write = Folder(), f"file://{tmp_path}/p/x", os.write
+    with local(tmp_path / "f", b"one\n") as file:
+        made = target.put(file.span(), address, None)
+    with local(tmp_path / "f", b"one\ntwo\nthree\n") as file:
+        monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
+        assert 14 == target.extend(made, file.span(4), address, made).size
+    assert b"one\ntwo\nthree\n" == (tmp_path / "p" / "x").read_bytes()
+
+
 def test_copy_replaces_nothing(kept: Kept) -> None:
     """The content of one object is that of a new one."""
     kept.write("a/x", b"one\n")
@@ -253,13 +264,14 @@ def test_file_ends_with_its_last_line(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_files_of_a_run_come_in_their_order(tmp_path: Path) -> None:
-    """What a rename makes free comes first, the newest number before the older ones, and the seal last."""
+    """Media come before their records, what a rename makes free before what takes its name, the seal after both."""
     order = [
         "events.jsonl.prev-12", "events.jsonl.prev-2", "events.jsonl.gz", "events.jsonl.prev", "events.jsonl.torn-5",
         "events.jsonl.torn-5-1", "metrics.jsonl.prev", "events.jsonl", "metrics.jsonl", "SHA256SUMS.prev",
-        "flow.json", "import.json", "report.md", "run.json", "SHA256SUMS",
+        "flow.json", "import.json", "report.md", "run.json", "SHA256SUMS", "annotations.jsonl", "events.rank-1.jsonl",
+        f"media/{'a' * 64}.png",
     ]  # fmt: skip
-    more = ["annotations.jsonl", "events.jsonl.prev-x", "w/a.bin", "w/deep/b.bin", "z.bin"]
+    more = ["events.jsonl.prev-x", "w/a.bin", "w/deep/b.bin", "z.bin"]
     hidden = [".git/x", ".x", "SHA256SUMS.new", "other/events.jsonl", "other/y"]
     for name in (*order, *more, *hidden):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -271,12 +283,12 @@ def test_files_of_a_run_come_in_their_order(tmp_path: Path) -> None:
     assert [name for name in known if ".prev" in name and name.startswith("events")] == [
         "events.jsonl.prev-12", "events.jsonl.prev-2", "events.jsonl.prev",
     ]  # fmt: skip
-    assert ["events.jsonl", "metrics.jsonl"] == [
+    assert ["events.jsonl", "events.rank-1.jsonl", "metrics.jsonl"] == [
         file.name for file in files_of(str(tmp_path), "logs") if file.kind == "stream"
     ]
-    assert "SHA256SUMS" == found[-1]
+    assert ["SHA256SUMS", "annotations.jsonl"] == found[-2:]
     kinds = [file.kind for file in files_of(str(tmp_path), "all")]
-    assert kinds == sorted(kinds, key=["side file", "stream", "sidecar", "seal"].index)
+    assert kinds == sorted(kinds, key=["media", "side file", "stream", "sidecar", "seal", "annotations"].index)
     every = {file.name for file in files_of(str(tmp_path), "all")}
     assert {*order, *more} == every - {"SHA256SUMS.new"}
     assert not {*hidden, "link"} - {"SHA256SUMS.new"} & every
@@ -386,7 +398,7 @@ def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) ->
 
 
 def test_errors_of_azure_say_what_to_do() -> None:
-    """Another writer, a store that takes no blocks, an empty answer and a store that is away are told apart."""
+    """Another writer, a store that takes no blocks, an empty answer and a store that is away have an error each."""
     azure = pytest.importorskip("toyspec.sync.azure_containers", reason="the extra azure is not installed")
     from azure.core.exceptions import HttpResponseError, ServiceRequestError
 
