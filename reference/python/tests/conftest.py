@@ -198,12 +198,12 @@ def _git_is_waited_for() -> Iterator[None]:
 
     Git is asked once about this tree, whose status takes longer than most tests, and each time about any other.
     """
-    tree, ask = os.path.realpath(ROOT), environment._git
+    ask = environment._git
     once = functools.cache(ask)
 
     def asked(start: str, *arguments: str) -> str | None:
-        place = os.path.realpath(start)
-        return once(place, *arguments) if os.path.commonpath([tree, place]) == tree else ask(start, *arguments)
+        is_here = environment._repository(start) == str(ROOT / ".git")
+        return once(os.path.abspath(start), *arguments) if is_here else ask(start, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "_PATIENCE", 10.0)
