@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("textual", reason="the extra tui is not installed")
 
+from textual.geometry import Size
+
 from toyspec.cli.charts import Cell
-from toyspec.cli.screen.chart_pane import _parts
+from toyspec.cli.screen.chart_pane import ChartPane, Panel, _parts
 from toyspec.cli.screen.run_list import COLORS, end_of
 
 CELLS: Any = st.builds(
@@ -35,6 +37,17 @@ def test_every_cell_has_the_colour_of_its_curve_or_mark(row: list[Cell], colors:
         expected.append((cell.text, MARKED.get(cell.mark, own)))
     assert expected == found
     assert all(before[1] != after[1] for before, after in pairwise(parts))
+
+
+def test_title_names_the_runs_in_the_colours_of_their_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The title has the metric, and each run in the colour of its curve."""
+    monkeypatch.setattr(ChartPane, "size", Size(60, 10))
+    pane = ChartPane()
+    pane.show(Panel("loss", [], [1, 0], ["first", "second"]), scale="linear", axis="step", note="reading")
+    shown = pane.render()
+    assert ["loss  first  second", "reading"] == shown.plain.splitlines()
+    pieces = {shown.plain[span.start : span.end]: span.style for span in shown.spans}
+    assert ("bold", COLORS[1], COLORS[0]) == (pieces["loss"], pieces["first"], pieces["second"])
 
 
 def test_curves_have_different_colours() -> None:
