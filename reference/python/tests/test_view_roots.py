@@ -224,7 +224,8 @@ def test_root_that_cannot_be_read_is_an_error(store: Store, tmp_path: Path) -> N
 
 def test_search_takes_a_25th_of_the_time_at_most(tmp_path: Path) -> None:
     """After a search of ten seconds the next one begins 250 seconds later, whatever the usual pause is."""
-    now, walks = 0.0, []
+    now = 0.0
+    walks: list[float] = []
 
     def pause(_seconds: float) -> bool:
         nonlocal now
