@@ -52,6 +52,7 @@ def test_paths_are_completed(shell: str, paths: str, capsys: pytest.CaptureFixtu
         (["explain", "step-g"], {"step-goes-backwards"}),
         (["ls", "--sort", "val/"], {"val/loss", "val/acc"}),
         (["show", "--metric", "grad"], {"grad_norm"}),
+        (["show", "--metric", "l"], {"loss", "lr"}),
     ],
 )
 def test_bash_completes(words: list[str], offered: set[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""How the screen paints a chart."""
+"""How the screen paints charts and the table of runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("textual", reason="the extra tui is not installed")
 
+from textual.geometry import Size
+
 from toyspec.cli.charts import Cell
-from toyspec.cli.screen.chart_pane import _parts
-from toyspec.cli.screen.run_list import COLORS, end_of
+from toyspec.cli.screen.chart_pane import ChartPane, Panel, _parts
+from toyspec.cli.screen.run_list import COLORS, RunList, end_of
 
 CELLS: Any = st.builds(
     Cell,
@@ -35,6 +37,17 @@ def test_every_cell_has_the_colour_of_its_curve_or_mark(row: list[Cell], colors:
         expected.append((cell.text, MARKED.get(cell.mark, own)))
     assert expected == found
     assert all(before[1] != after[1] for before, after in pairwise(parts))
+
+
+def test_title_names_the_runs_in_the_colours_of_their_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The title has the metric, and each run in the colour of its curve."""
+    monkeypatch.setattr(ChartPane, "size", Size(60, 10))
+    pane = ChartPane()
+    pane.show(Panel("loss", [], [1, 0], ["first", "second"]), scale="linear", axis="step", note="reading")
+    shown = pane.render()
+    assert ["loss  first  second", "reading"] == shown.plain.splitlines()
+    pieces = {shown.plain[span.start : span.end]: span.style for span in shown.spans}
+    assert ("bold", COLORS[1], COLORS[0]) == (pieces["loss"], pieces["first"], pieces["second"])
 
 
 def test_curves_have_different_colours() -> None:
@@ -60,3 +73,74 @@ def test_only_a_run_that_went_well_is_green(state: str, reason: str | None, text
         assert text == said
     assert len(said) < 40
     assert is_green == ("green" in style)
+
+
+def row(name: str, **facts: Any) -> dict[str, Any]:
+    """Return a row of the table, without the facts that are not given."""
+    none = dict.fromkeys(("last_step", "seconds", "progress", "remaining", "group", "reason"))
+    return {"id": name, "name": name, "starred": False, "state": "torn", "ended": "yes", "metrics": {}, **none, **facts}
+
+
+ROWS = [
+    row("first", starred=True, state="complete", reason="completed", last_step=12000, seconds=7300.0, group="sweep"),
+    row(
+        "second", state="running", ended="no", last_step=40, seconds=61.0, progress=0.259, remaining=180.0,
+        metrics={"val/loss": {"last": 0.25, "best": 0.125}}, alerts=3, open_alerts=1,
+    ),
+    row("third", state="complete", reason="diverged", metrics={"val/loss": {"last": None, "best": 2.0}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "expected"),
+    [
+        (
+            100,
+            ROWS,
+            [
+                "  run         state   step  val/loss   best     alerts        took  done        left  group",
+                "  first *  complete  12000                              2 h 01 min                    sweep",
+                "● second    running     40      0.25  0.125  3, 1 open  1 min 01 s  25 %  3 min 00 s",
+                "  third    diverged                       2",
+            ],
+        ),
+        (
+            60,
+            ROWS,
+            [
+                "  run         state   step  val/loss   best     alerts",
+                "  first *  complete  12000",
+                "● second    running     40      0.25  0.125  3, 1 open",
+                "  third    diverged                       2",
+            ],
+        ),
+        (
+            30,
+            ROWS,
+            [
+                "  run         state",
+                "  first *  complete",
+                "● second    running",
+                "  third    diverged",
+            ],
+        ),
+        (
+            100,
+            ROWS[2:],
+            [
+                "  run       state  step  val/loss  best  took",
+                "  third  diverged                     2",
+            ],
+        ),
+    ],
+)
+def test_table_of_runs(
+    columns: int, rows: list[dict[str, Any]], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the columns that have room, and those of plans, alerts and groups where some run has one."""
+    monkeypatch.setattr(RunList, "size", Size(columns, 10))
+    table = RunList()
+    table.selected = {"second": 1}
+    table.show(rows, "val/loss")
+    shown = table.render()
+    assert expected == [line.rstrip() for line in shown.plain.splitlines()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +16,7 @@ from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
 from toyspec.view.report import html_report
 from toyspec.view.roots import roots_of
+from toyspec.view.watching import RootWatch
 from view_client import Client, served
 
 if TYPE_CHECKING:
@@ -218,3 +220,24 @@ def test_root_that_cannot_be_read_is_an_error(store: Store, tmp_path: Path) -> N
     assert b"s3://nowhere/runs: 404 Not Found: check the name of the bucket" in answer.stderr
     answer = toyspec("view", str(tmp_path / "nothing"))
     assert b"nothing: no such directory" in answer.stderr
+
+
+def test_search_takes_a_25th_of_the_time_at_most(tmp_path: Path) -> None:
+    """After a search of ten seconds the next one begins 250 seconds later, whatever the usual pause is."""
+    now = 0.0
+    walks: list[float] = []
+
+    def pause(_seconds: float) -> bool:
+        nonlocal now
+        now += 1.0
+        return len(walks) == 3
+
+    class Watch(RootWatch):
+        def walk(self) -> None:
+            nonlocal now
+            walks.append(now)
+            now += 10.0
+
+    catalog: Any = SimpleNamespace(changes=SimpleNamespace(pause=pause), hot=lambda _root: [])
+    Watch(next(iter(roots_of([str(tmp_path)]))), catalog, lambda: now)._run()
+    assert [1.0, 261.0, 521.0] == walks

@@ -9,16 +9,18 @@ import random
 import socket
 import time
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 
 import toyspec
+from toyspec.view import server
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.scanning import ScanWorkers
+from toyspec.view.sent_files import open_file
 from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
 if TYPE_CHECKING:
@@ -311,6 +313,13 @@ def test_nothing_else_can_be_read(address: str, root: Path, tmp_path: Path) -> N
         assert "default-src 'none'" in headers["content-security-policy"]
 
 
+def test_files_behind_links_are_not_listed(root: Path, tmp_path: Path) -> None:
+    """The page of a run lists what is in its directory, not what a link there leads to."""
+    hostile_files(root)
+    with served(root, tmp_path / "cache") as client:
+        assert ["events.jsonl"] == [file["path"] for file in client.json("/api/run", run="torn")["files"]]
+
+
 def test_link_that_is_put_in_place_of_a_stream_is_not_followed(client: Client, root: Path) -> None:
     """A run that becomes a link to a file outside is not sent, though its name is known."""
     (root.parent / "secret").write_text("secret")
@@ -326,6 +335,34 @@ def test_link_that_is_put_in_place_of_a_stream_is_not_followed(client: Client, r
 def test_other_hosts_are_refused(host: str, client: Client) -> None:
     """A name that another site made lead to this machine is not a name of the server."""
     assert 421 == client.get("/api/runs", Host=host)[0]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "expected"),
+    [
+        ("127.0.0.1", 8000, {"localhost:8000", "127.0.0.1:8000", "[::1]:8000"}),
+        ("127.0.0.1", 80, {f"{name}{port}" for name in ("localhost", "127.0.0.1", "[::1]") for port in ("", ":80")}),
+        ("0.0.0.0", 8000, {"box:8000", "0.0.0.0:8000"}),
+        ("::", 8000, {"box:8000", "[::]:8000"}),
+        ("Lab", 8000, {"lab:8000", "box:8000"}),
+        ("fe80::1", 8000, {"[fe80::1]:8000", "box:8000"}),
+    ],
+)
+def test_names_of_a_server(host: str, port: int, expected: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request names the address of the server, or the machine that it listens on."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "Box")
+    assert expected == server._names(host, port, is_loopback=host == "127.0.0.1")
+
+
+def test_part_of_a_file(tmp_path: Path) -> None:
+    """Its bytes and no others are read, and never many of them at once."""
+    data = bytes(range(256)) * 4000
+    (tmp_path / "file").write_bytes(data)
+    with closing(open_file(str(tmp_path / "file"))) as file:
+        assert [data[2:5]] == list(file.blocks(2, 5))
+        blocks = list(file.blocks(1, len(data)))
+    assert data[1:] == b"".join(blocks)
+    assert max(map(len, blocks)) <= 1 << 18
 
 
 def test_other_sites_are_refused(client: Client) -> None:
