@@ -253,7 +253,7 @@ def test_live_run_grows_on_the_screen(root: Path) -> None:
 
 
 def test_run_that_ended_without_a_finite_loss_is_not_green(root: Path) -> None:
-    """Its last loss is not finite, and the state says so; the last finite one would look healthy."""
+    """Its last loss is not finite, and the state reports it; the last finite one would look healthy."""
     write_run(root / "runs" / "lost", START, step(1, 0.5), step(2, None), END)
 
     async def play(app: WatchApp, pilot: Pilot[Any]) -> None:

@@ -54,11 +54,11 @@ def started(root: Path, port: int) -> Iterator[str]:
             process.kill()
 
 
-def test_server_that_was_started_again_refuses_the_page_and_says_so(browser: Browser, tmp_path: Path) -> None:
+def test_server_that_was_started_again_refuses_the_page_and_reports_it(browser: Browser, tmp_path: Path) -> None:
     """Its token is another one: the page says which address to open, not that no server answers."""
     root = runs(tmp_path)
-    context, stranger = browser.new_context(), browser.new_context()
-    page, refused = context.new_page(), stranger.new_page()
+    context, another = browser.new_context(), browser.new_context()
+    page, refused = context.new_page(), another.new_page()
     with started(root, 0) as address:
         port = int(address.partition("?")[0].rstrip("/").rpartition(":")[2])
         page.goto(address)
@@ -70,7 +70,7 @@ def test_server_that_was_started_again_refuses_the_page_and_says_so(browser: Bro
     with started(root, port):
         expect(message).to_contain_text("open the address that `toyspec view` printed", timeout=60_000)
     context.close()
-    stranger.close()
+    another.close()
 
 
 def test_star_in_the_table(browser: Browser, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path
     expect(page.locator(".message").first).to_be_hidden()
 
 
-def test_charts_of_a_directory_that_is_empty_now_say_so(viewed: Viewed, tmp_path: Path) -> None:
+def test_charts_of_a_directory_that_is_empty_now_report_it(viewed: Viewed, tmp_path: Path) -> None:
     """Where the directory is back without runs, nothing points to a message that is gone."""
     root = tmp_path / "runs"
     write_run(root / "one", start("one"), step(1, 1.0), END)

@@ -17,7 +17,6 @@ from toyspec.escaping import shortened
 from toyspec.findings import state_text
 from toyspec.generated.runs import TITLES
 from toyspec.places.addresses import is_address, path_in
-from toyspec.runs.rank_states import warnings_in
 from toyspec.runs.run_facts import warnings_of
 
 if TYPE_CHECKING:
@@ -128,13 +127,17 @@ class RunRows:
         self._more = more
         self._root = common_root(roots)
         self.is_checked = all(each.run.extent.is_checked for each in runs)
+        # Imported here: the table of a catalog needs nothing that reads a run.
+        from toyspec.runs.rank_states import warnings_in
+
+        self._warnings = {id(each.run): warnings_in(each.run) for each in runs}
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return [_colored_as(each.run.state, warnings_in(each.run)) for each in self._runs]
+        return [_colored_as(each.run.state, self._warnings[id(each.run)]) for each in self._runs]
 
     def columns(self) -> list[list[str]]:
         """See Rows."""
@@ -157,7 +160,7 @@ class RunRows:
                 None if run.facts.name == run.facts.run else run.facts.name,
                 run.annotations.starred,
             ),
-            ", ".join([_marked(state, sealed=run.sealed, as_of=run.as_of), *warnings_in(run)])
+            ", ".join([_marked(state, sealed=run.sealed, as_of=run.as_of), *self._warnings[id(run)]])
             + (_ahead(run) if run.state == "running" else ""),
             figure(reason) if isinstance(reason, str) else "",
             "" if run.last_step is None else figure(run.last_step),

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.generated.runs import COLUMNS
-from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.run_facts import cut, finite, unended
 
 if TYPE_CHECKING:
@@ -41,6 +40,9 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
 
     It has the first ``MOST_METRICS`` metrics, and the number of the others.
     """
+    # Imported here: a filter of a catalog asks for rows, and needs nothing that reads a run.
+    from toyspec.runs.rank_states import states_of_other_ranks
+
     row = RunRow(summary, run)
     others = max(0, len(summary.series) - MOST_METRICS) + summary.metrics_left_out
     left_out = {"metrics": others, "config": max(0, len(row.facts.settings) - MOST_SETTINGS)}

@@ -215,8 +215,7 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
             "config": max(0, len(settings) - MOST_SETTINGS),
         },
         "message": None,
-        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
-    }
+    } | ({"loss_not_finite": True} if shown.said_loss == "null" else {})
 
 
 def _counts(shown: ShownRun) -> dict[str, Any]:
