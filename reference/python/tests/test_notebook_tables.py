@@ -84,6 +84,7 @@ def test_history_is_shown_as_a_table() -> None:
         "step      loss   text",
         *(f"   {at}  0.333333  a\\x0a" if at % 2 == 0 else f"   {at}             \\x1b" for at in range(10)),
     ]
+    assert History({"step": [1]}).damaged_bytes == 0
     assert repr(History({"step": [1], "loss": [0.5]}, 0)) == "1 rows\nstep  loss\n   1   0.5"
     assert repr(History({"step": [*range(10)]}, 0)).startswith("10 rows\n")
 

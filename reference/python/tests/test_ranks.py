@@ -12,7 +12,7 @@ import pytest
 import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.format.run_files import other_ranks, ranks_beside
+from toyspec.format.run_files import other_ranks, rank_file, ranks_beside
 from toyspec.runs.ranks import ranks_row
 
 
@@ -181,6 +181,19 @@ def test_ranks_that_stopped_together_before_another(
         write(tmp_path / "run", rank, steps(last))
     assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
     assert said in capsys.readouterr().out
+
+
+RUNS = [json.loads(line) for line in Path(__file__).with_name("ranks.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("expected", RUNS, ids=lambda run: str(run["about"]))
+def test_all_that_is_known_of_the_ranks_of_a_run(expected: dict[str, Any], tmp_path: Path) -> None:
+    """The whole answer on each run of `ranks.jsonl`."""
+    for rank, records in expected["logs"].items():
+        lines = [json.dumps(record) + "\n" for record in records]
+        (tmp_path / rank_file(int(rank))).write_text("".join(lines), encoding="utf-8")
+    found = json.dumps(ranks_row(toyspec.ranks_of(tmp_path))).replace(str(tmp_path), "RUN")
+    assert expected["row"] == json.loads(found)
 
 
 def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:

@@ -264,48 +264,18 @@ _FIRST_BYTES = 1 << 12
 _KNOWN_LOGS: dict[tuple[str, str, object], bool] = {}
 _MOST_KNOWN = 100_000
 # Files that quote the output of programs, or have none.
-NOT_LOGS = (
-    *(
-        ".py",
-        ".pyi",
-        ".md",
-        ".rst",
-        ".ipynb",
-        ".sh",
-        ".yaml",
-        ".yml",
-        ".toml",
-        ".html",
-        ".css",
-        ".xml",
-        ".svg",
-        ".lock",
-    ),
-    *(".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".rs", ".js", ".mjs", ".ts", ".tsx", ".go", ".java", ".rb", ".map"),
-    *(".pyc", ".so", ".a", ".o", ".dll", ".dylib", ".exe", ".whl", ".zip", ".tar", ".tgz", ".xz", ".bz2", ".zst"),
-    *(
-        ".pl",
-        ".pm",
-        ".pod",
-        ".lua",
-        ".php",
-        ".awk",
-        ".el",
-        ".vim",
-        ".tcl",
-        ".r",
-        ".jl",
-        ".swift",
-        ".kt",
-        ".scala",
-        ".sql",
-    ),
-    *(".cmake", ".m4", ".am", ".ac", ".in", ".pc", ".conf", ".cfg", ".ini", ".mo", ".po", ".pot", ".jar", ".class"),
-    *(".crt", ".pem", ".ps", ".afm", ".pfb", ".otf", ".xsl", ".dtd", ".rng", ".xsd", ".pom", ".desktop", ".service"),
-    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".wav", ".mp3", ".pdf", ".ttf", ".woff", ".woff2"),
-    *(".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".h5", ".onnx", ".gguf", ".arrow"),
-    *(".parquet", ".db", ".sqlite", ".wandb"),
+_OTHER_KINDS = (
+    "py pyi md rst ipynb sh yaml yml toml html css xml svg lock",
+    "c h cc cpp hpp cu rs js mjs ts tsx go java rb map",
+    "pyc so a o dll dylib exe whl zip tar tgz xz bz2 zst",
+    "pl pm pod lua php awk el vim tcl r jl swift kt scala sql",
+    "cmake m4 am ac in pc conf cfg ini mo po pot jar class",
+    "crt pem ps afm pfb otf xsl dtd rng xsd pom desktop service",
+    "png jpg jpeg gif webp mp4 wav mp3 pdf ttf woff woff2",
+    "pt pth ckpt bin safetensors npy npz pkl h5 onnx gguf arrow",
+    "parquet db sqlite wandb",
 )
+NOT_LOGS = tuple(f".{end}" for kind in _OTHER_KINDS for end in kind.split())
 """Ends of names of files that are not logs of other programs."""
 _PACKED_LOGS = (".jsonl", ".json", ".csv", ".tsv", ".log", ".txt", ".out", ".dat", ".ndjson")
 _SIDE_FILE = re.compile(r"\.(?:prev|torn-\d+)(?:-\d+)?$", re.ASCII)

@@ -110,11 +110,11 @@ def survey(
     result = Survey([])
     seen: list[tuple[str, str | None, FormatCount]] = []
     beside: list[str] = []
-    for path in _files(root, importable, result.passed_over):
+    for path, cause in _files(root, importable, result.passed_over):
         result.files += 1
         if on_file is not None:
             on_file(result.files)
-        lying = _examined(path, choice, importable)
+        lying = _examined(path, choice, importable) if cause is None else _unreadable(cause)
         if lying is None:
             beside.append(path)
             continue
@@ -178,9 +178,10 @@ def _parts_in(directory: str) -> list[str]:
     return []
 
 
-def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterator[str]:
+def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the path of each file with None, and of each directory that cannot be listed with the cause."""
     if not os.path.isdir(root):
-        yield root
+        yield root, None
         return
     pending = [root]
     while pending:
@@ -188,13 +189,13 @@ def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterato
         try:
             with os.scandir(directory) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            yield directory
+        except OSError as error:
+            yield directory, cause_of(error)
             continue
         if directory != root and any(entry.name == ENVIRONMENT for entry in entries):
             passed_over.append(directory)
             continue
-        yield from (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
+        yield from ((entry.path, None) for entry in entries if entry.is_file(follow_symlinks=False))
         every = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
         passed_over += [entry.path for entry in every if is_passed_over(entry.name)]
         folders = [entry for entry in every if not is_passed_over(entry.name)]
