@@ -114,6 +114,27 @@ def test_changes_are_named(tmp_path: Path) -> None:
     assert (["replaced"], b"6\n") == (copy.poll(), copy.data)
 
 
+@pytest.mark.parametrize(
+    ("part", "at"),
+    [("first line", 0), ("first line", -1), ("committed", -1), ("fragment", 0), ("fragment", 1), ("fragment", -1)],
+)
+def test_changed_byte_is_seen_at_both_ends(tmp_path: Path, part: str, at: int) -> None:
+    """What was read is compared by the first and the last bytes of the committed lines, and of what follows them."""
+    path = tmp_path / "events.jsonl"
+    parts = {"first line": b"a" * 3000 + b"\n", "committed": b"b" * 9000 + b"\n", "fragment": b"c" * 9000}
+    path.write_bytes(b"".join(parts.values()))
+    copy = Copy(path, chunk_bytes=1 << 16)
+    assert ["begun"] == copy.poll()
+    size = len(parts[part])
+    changed = bytearray(parts[part])
+    # The LF at the end of a line stays.
+    changed[at if at >= 0 or part == "fragment" else size - 2] = ord("x")
+    path.write_bytes(b"".join((parts | {part: bytes(changed)}).values()) + b"\n")
+    assert ["uncommitted-changed" if part == "fragment" else "replaced"] == copy.poll()
+    copy.poll()
+    assert path.read_bytes() == copy.data
+
+
 def test_compressed_file_is_unpacked(tmp_path: Path) -> None:
     """A gzip file is read again when it has grown; one that is cut off is an error until more has come."""
     path = tmp_path / "events.jsonl.gz"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from command_line import toyspec_within as toyspec
+from toyspec.reading.configuration import ConfigurationError, find_configuration, place_in_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +37,6 @@ def test_settings_of_a_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "fact"),
     [
-        ("roots = 1\n", "roots must be a list of strings"),
-        ("root = []\n", "unknown key 'root'; known are roots, profiles, ignore, dialects"),
-        ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
-        ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
         ('[dialects.a]\nstep = ["s"]\nrecognize = {text = "("}\n', "dialects.a: the regular expression '(' is wrong"),
         ("x = \n", "not TOML"),
         ('ignore = ["nope"]\n', "unknown rule 'nope'"),
@@ -51,3 +49,86 @@ def test_wrong_settings(settings: str, fact: str, tmp_path: Path) -> None:
     assert 2 == done.returncode
     assert fact in done.stderr.decode()
     assert "toyspec.toml" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ("roots = 1\n", "roots must be a list of strings"),
+        ("profiles = [1]\n", "profiles must be a list of strings"),
+        ("root = []\n", "unknown key 'root'; known are roots, profiles, ignore, dialects, health, alerts"),
+        ("dialects = 1\n", "dialects must be a table: [dialects.NAME]"),
+        ("[dialects]\na = 1\n", "dialects.a must be a table"),
+        ("[dialects.a]\nparts = 1\n", "dialects.a: parts is for dialects that toyspec ships; leave it out"),
+        ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
+        ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
+        ("health = 1\n", "health must be tables: begin each with [[health]]"),
+        ("alerts = [1]\n", "alerts must be tables: begin each with [[alerts]]"),
+    ],
+)
+def test_wrong_settings_are_named(settings: str, fact: str, tmp_path: Path) -> None:
+    """The message has the file and what must be in it, also in a table of pyproject.toml."""
+    path = tmp_path / "toyspec.toml"
+    path.write_text(settings, encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    with pytest.raises(ConfigurationError) as raised:
+        find_configuration(str(tmp_path / "below"))
+    assert f"{path}: {fact}" == str(raised.value)
+
+
+def test_nearest_settings_count(tmp_path: Path) -> None:
+    """Roots and profiles are beside the file, addresses are kept; a pyproject.toml without the table is passed over."""
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (below / "pyproject.toml").write_text("[tool.other]\nroots = 1\n", encoding="utf-8")
+    settings = '[tool.toyspec]\nroots = ["runs", "s3://b/runs"]\nprofiles = ["p"]\nignore = ["run-end-missing"]\n'
+    (tmp_path / "a" / "pyproject.toml").write_text(settings, encoding="utf-8")
+    found = find_configuration(str(below))
+    beside = tmp_path / "a"
+    assert (str(beside / "pyproject.toml"), (str(beside / "runs"), "s3://b/runs")) == (found.path, found.roots)
+    assert ((str(beside / "p"),), ("run-end-missing",)) == (found.profiles, found.ignore)
+
+
+LINES = """roots = []
+[[health]]
+type = "bound"  # [[health]]
+text = \'\'\'
+[[health]]
+beyond = 1
+\'\'\'
+[[ health ]]
+"beyond" = 2
+when.x = 3
+[[alerts]]
+beyond = 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "at", "key", "place"),
+    [
+        ("health", 0, "type", "line 3, [[health]] key type"),
+        ("health", 0, "", "line 2, [[health]]"),
+        ("health", 0, "beyond", "line 2, [[health]] key beyond"),
+        ("health", 1, "beyond", "line 9, [[health]] key beyond"),
+        ("health", 1, "when", "line 10, [[health]] key when"),
+        ("health", 1, "", "line 8, [[health]]"),
+        ("health", 2, "", "[[health]]"),
+        ("alerts", 0, "beyond", "line 12, [[alerts]] key beyond"),
+        ("alerts", 0, "x.y", "line 11, [[alerts]] key x.y"),
+    ],
+)
+def test_place_of_a_key_in_the_settings(array: str, at: int, key: str, place: str, tmp_path: Path) -> None:
+    """Texts that look like tables are not, and a key that is missing is where its table is."""
+    path = tmp_path / "toyspec.toml"
+    path.write_text(LINES, encoding="utf-8")
+    assert place == place_in_settings(str(path), array, at, key)
+    path.write_text(re.sub(r"\[\[ ?(health|alerts) ?\]\]", r"[[tool.toyspec.\1]]", LINES), encoding="utf-8")
+    assert place == place_in_settings(str(path), array, at, key)
+
+
+def test_place_in_settings_that_cannot_be_read_is_the_table_alone(tmp_path: Path) -> None:
+    """The line is left out where there is none."""
+    assert "[[health]] key x" == place_in_settings(str(tmp_path / "none"), "health", 0, "x")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    assert "[[health]]" == place_in_settings(str(tmp_path / "bytes"), "health", 0, "")
