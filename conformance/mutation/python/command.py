@@ -88,7 +88,8 @@ def _run(options: argparse.Namespace) -> int:
     for line in report(result):
         _say(line)
     if options.publish:
-        samples.publish(samples.Sample.of(seed, fates, len(every), options.publish))
+        whole = sum(map(listing.is_asked, listing.every_mutant()))
+        samples.publish(samples.Sample.of(seed, fates, whole, options.publish))
         samples.write_page(known)
     return 0 if is_enough(result, options.least) else 1
 

@@ -16,7 +16,7 @@ from conformance.mutation.sites import Module
 from conformance.mutation.subjects import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from conformance.mutation.sites import Mutant
 
@@ -55,6 +55,12 @@ def module_names(root: str = ROOT) -> list[str]:
 def mutated_names(root: str = ROOT) -> list[str]:
     """Return the names of the modules whose tests can run here: all but those of NEEDED without their package."""
     return [name for name in module_names(root) if name not in NEEDED or find_spec(NEEDED[name]) is not None]
+
+
+def every_mutant(root: str = ROOT) -> Iterator[Mutant]:
+    """Yield the mutants of all modules whose tests can run here."""
+    for name in mutated_names(root):
+        yield from loaded(name, root).mutants
 
 
 def source_path(module: str, root: str = ROOT) -> str:
