@@ -149,6 +149,16 @@ def test_odd_line_among_regular_ones_is_checked_exactly(line: str, monkeypatch: 
     assert exact(data, monkeypatch) == fed(data)
 
 
+@pytest.mark.parametrize("depth", [1, 62, 63, 64, 65])
+def test_unknown_key_that_was_reported_nests_no_deeper(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later line that has the key is proven, unless its brackets are too deep."""
+    known, deep = (
+        STEP.format(at)[:-1] + f',"new":{text}}}' for at, text in ((10, "1"), (40, "[" * depth + "]" * depth))
+    )
+    data = stream({10: known, 40: deep})
+    assert exact(data, monkeypatch) == fed(data)
+
+
 @pytest.mark.parametrize(
     "line",
     [

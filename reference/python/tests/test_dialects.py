@@ -287,6 +287,15 @@ def test_end_that_says_nothing_known_is_not_an_end(status: str) -> None:
     assert {"reason": "errored"} == end.end
 
 
+def test_log_that_ended_stays_ended() -> None:
+    """What a program writes after the line of its end, as an upload does, opens nothing again."""
+    value = b'{"type":"set","key":"loss","value":0.5,"step":%d,"timestamp":1780300000}\n'
+    data = value % 1 + b'{"type":"finished","status":"failed"}\n' + value % 2
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ended = {size: check_bytes(data[:size], dialect=dialect).dialect for size in (len(value % 1), len(data))}
+    assert ["unknown", "yes"] == [facts.ended for facts in ended.values() if facts is not None]
+
+
 CLOCKS = {"run-seconds", "run-clock", "any"}
 DATES = {"unix", "date-time", "any"}
 TIMES: list[tuple[object, float | None, set[str]]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toyspec.format.lines import Line, LineSplitter
@@ -121,6 +121,9 @@ def test_too_long_line_is_never_held() -> None:
 
 
 @given(st.lists(st.sampled_from([b"\x00", b"\x00\x00\x00", b"a"]), min_size=1), st.integers(1, 5))
+@example([b"\x00", b"\x00", b"a"], 1)
+@example([b"a", b"\x00", b"\x00"], 1)
+@example([b"\x00", b"a", b"\x00"], 1)
 def test_fragment_says_whether_every_byte_is_nul(chunks: list[bytes], limit: int) -> None:
     """One other byte anywhere makes a fragment an unterminated line, held or not."""
     _, fragment = _split(chunks, limit)

@@ -115,3 +115,15 @@ def test_a_summary_shows_what_it_is_about(tmp_path: Path) -> None:
     with start_run(tmp_path, run_id="b", git=None) as run:
         pass
     assert f"RunSummary({run.directory!r}, name='b', state='complete')" == repr(summarize_run(run.directory))
+
+
+def test_evaluation_without_a_name_is_not_kept_by_name(tmp_path: Path) -> None:
+    """A damaged record describes nothing; the others are under their names, each the last one."""
+    path = tmp_path / "events.jsonl"
+    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
+    evals = [
+        f'{{"kind":"eval","t":1.0,"step":{at},"name":{name},"loss":0.5}}\n'
+        for at, name in enumerate(["5", '"x"', '"x"'])
+    ]
+    path.write_text(start + "".join(evals), encoding="utf-8")
+    assert {"x": 2} == {name: record["step"] for name, record in summarize_run(str(path)).evals.items()}
