@@ -231,6 +231,14 @@ def test_nested_members_and_blank_cells_are_read_in_blocks(tmp_path: Path, name:
     assert sum(len(each.table.lines) for each in found if isinstance(each, RowBlock)) > 4_900
 
 
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\tb", "a\x7fb", "é"])
+def test_name_with_an_escape_is_read_as_it_is(name: str) -> None:
+    """A name that JSON escapes is the same metric in many lines as in one."""
+    lines = [json.dumps({"step": at, name: at / 2, "in": {name: at / 4}}) + "\n" for at in range(40)]
+    rows = [(row.step, row.values) for row in read("".join(lines).encode(), mode="strict") if isinstance(row, Row)]
+    assert [(at, {name: at / 2, f"in/{name}": at / 4}) for at in range(40)] == rows
+
+
 def test_log_without_two_lines_alike_is_read(tmp_path: Path) -> None:
     """A log whose every line has other keys costs no more than reading it line by line."""
     path = tmp_path / "metrics.jsonl"
