@@ -21,6 +21,7 @@ from toyspec.cli.main import main
 from toyspec.format.dialect_mapping import ReadAs, time_of
 from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.format.document_rows import DocumentCutter
+from toyspec.read_reports import HEAD_BYTES
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.rows import Row, RowFeed
 from toyspec.runs.columns import Fields, sorted_by
@@ -265,6 +266,16 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert [1, 1, 2] == [line.number for line in lines]
     assert all(line.data is None or data[line.offset :].startswith(line.data) for line in lines)
     assert len(data) == cutter.committed
+
+
+def test_long_object_of_a_document_shows_its_start() -> None:
+    """Of an object that is longer than the limit, only the first bytes are kept, however it comes."""
+    long = b'{"text":"' + b"x" * 5 * HEAD_BYTES + b'"}'
+    for size in (7, HEAD_BYTES, len(long)):
+        cutter = DocumentCutter("", max_line_bytes=20)
+        data = b"[" + long + b"]"
+        (line,) = (line for at in range(0, len(data), size) for line in cutter.feed(data[at : at + size]))
+        assert (None, long[:HEAD_BYTES], len(long)) == (line.data, line.head, line.length)
 
 
 def test_dialect_of_the_user_is_chosen_by_its_name() -> None:

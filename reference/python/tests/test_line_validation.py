@@ -94,6 +94,7 @@ FINDINGS: list[tuple[bytes, list[Place]]] = [
     (b'{"a":"\\ud83d\\ud83d\\ude00"}', [("lone-surrogate", 5, "/a")]),
     (b'{"a":"\\ud83d \\ude00"}', [("lone-surrogate", 5, "/a")]),
     (b'{"a":"\\ud83d\\ude00","b":"\\ud83d"}', [("lone-surrogate", 24, "/b")]),
+    (b'{"a":"\\ud83d\\ude00\\ud123\\uD7ff\\ue000"}', []),
     (b'{"a":1,"\\u0061":2,"a":3}', [("duplicate-key", 16, "/a"), ("duplicate-key", 22, "/a")]),
     (b'{"x/~":{"b":[{"c":1,"c":2}]}}', [("duplicate-key", 24, "/x~1~0/b/0/c")]),
     (
