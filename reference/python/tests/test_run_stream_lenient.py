@@ -500,3 +500,13 @@ def test_note_counts_what_is_missing(call: Call, expected: dict[str, Any]) -> No
     numbers = {**expected.get("dropped", {}), **expected.get("left_out", {})}
     if not lost.outage:
         assert f"left out: {sum(numbers.values())} more like before" == lost.note()["text"]
+
+
+def test_run_that_goes_on_counts_what_forked_processes_log(tmp_path: Path) -> None:
+    """An ended run does not, and it does again from its next record on."""
+    run = begun(tmp_path)
+    run.run_end()
+    assert not run._stream._forked._is_open
+    run.note("again")
+    assert run._stream._forked._is_open
+    run.abandon()

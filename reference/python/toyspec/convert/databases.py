@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from toyspec.convert.sources import files_below, head_of, is_file
+from toyspec.convert.sources import files_below, head_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def databases_with(tables: AbstractSet[str], path: str) -> list[str]:
 
 
 def _has_tables(path: str, tables: AbstractSet[str]) -> bool:
-    if not is_file(path) or head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
+    if head_of(path, len(DATABASE_MAGIC)) != DATABASE_MAGIC:
         return False
     try:
         return tables_of(path) >= tables
