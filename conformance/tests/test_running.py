@@ -252,7 +252,9 @@ def test_transcript(tmp_path: Path, questions: list[Question]) -> None:
 @pytest.mark.parametrize("answers_first", [False, True])
 def test_no_crash_goes_unreported(tmp_path: Path, answers_first: bool) -> None:
     """An adapter that crashes at every ninth request, whatever it asks, has an error for each crash."""
-    questions = questions_of(selected(["toy-v1/fields"]), ["checker"])[:60]
+    # Each crash costs 9 to 11 questions, those in flight among them: the fourth is never at the last one, after which
+    # a program is not needed any more.
+    questions = questions_of(selected(["toy-v1/fields"]), ["checker"])[:44]
     say = "say({'id': request['id'], **oracle.answer(request)})"
     crashes = tmp_path / "crashes"
     body = f"""
@@ -265,5 +267,5 @@ for number, request in enumerate(ask(), 1):
     {say}
 """
     errors = [result for result in asked(program(tmp_path, body), questions) if result.verdict == "error"]
-    assert len(crashes.read_text()) == len(errors) >= 5
+    assert 4 == len(crashes.read_text()) == len(errors)
     assert all("signal 11" in result.reasons[0] for result in errors)
