@@ -102,7 +102,7 @@ def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float,
 
 @pytest.mark.parametrize("form", ["toy/v1", "gzip", "csv"])
 def test_marks_are_at_their_steps_in_a_report(tmp_path: Path, form: str) -> None:
-    """What stands out is a bucket of one point, and what is not finite is apart, after 70,000 steps too."""
+    """A spike is a bucket of one point, and what is not finite is apart, after 70,000 steps too."""
     values = [1.0 + (number * 7919 % 101) / 1000 for number in range(90_000)]
     values[4321], values[81_234] = 9.0, 0.01
     for number in (50_000, 50_001, 50_900):

@@ -24,7 +24,8 @@ _DESCRIPTION = """\
 Write what an auditor asks about a run, from its log and the files beside it:
 command, code (commit, changes), data, environment, machines, energy, duration,
 results with their lines, notes (who decided what), files with their digests,
-those that the log names and the run lacks, and the seal. What the log does not have is listed as not_recorded.
+those that the log names and the run lacks, and the seal. What the log does not
+have is listed as not_recorded.
 
 Energy is integrated from samples of power, as start_run(system=True) logs them;
 not_measured lists what they do not cover.

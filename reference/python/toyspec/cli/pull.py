@@ -28,7 +28,8 @@ interruption, call it again: what has arrived is kept in a hidden folder beside
 DIR until then.
 
 The log of a run is fetched: the streams of all ranks, their side files, media,
-annotations, run.json, flow.json and the seal. --all fetches all other files too.
+annotations, run.json, flow.json and the seal. --all fetches the other files
+too.
 
 Other commands read a repository in place: toyspec ls hf://NAME/MODEL/runs."""
 

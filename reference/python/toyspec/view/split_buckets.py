@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     """Step, time, epoch and value."""
 
 # The viewer compares a bucket with as many on each side, and calls it a spike if it is so many interquartile ranges
-# away: see `charts/anomalies.ts`. What is split here and is no spike there costs some bytes.
+# away: see `charts/anomalies.ts`. To split what is not a spike there costs some bytes.
 _SIDE = 16
 _FAR = 5
 _FEWEST = 4

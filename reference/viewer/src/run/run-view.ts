@@ -33,7 +33,7 @@ export interface Part {
 /** A run that grows is asked for again at most this often, in ms. */
 const REFRESH_MS = 2000;
 
-/** Returns a run without what its state says of other ranks, which has a mark of its own. */
+/** Returns a run without the part of its state on other ranks, which has a mark of its own. */
 function withoutRanks({ unended_ranks: _, ...run }: Run): Run {
   return run;
 }
