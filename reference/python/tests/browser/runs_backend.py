@@ -167,6 +167,12 @@ class Backend(http.server.BaseHTTPRequestHandler):
         self._made = made
         super().__init__(*arguments)
 
+    def do_HEAD(self) -> None:
+        """Say that the stream of changes may be asked for; the viewer asks nothing else in this way."""
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def do_GET(self) -> None:
         """Answer a request."""
         address = urlsplit(self.path)

@@ -162,7 +162,9 @@ export class Relations {
   /** Marks a range of an axis while the pointer is dragged along it; a click takes the mark away. */
   private dragged(event: PointerEvent, drawing: SVGSVGElement, { id, range }: Scale): void {
     const { height, top, bottom } = LINES;
-    const place = ({ clientY }: PointerEvent) => valueAt(range, height - bottom, -(height - top - bottom), Math.min(Math.max(clientY - drawing.getBoundingClientRect().top, top), height - bottom));
+    // News of a run may replace the drawing before the pointer is up: one that is not on the page has no place.
+    const edge = drawing.getBoundingClientRect().top;
+    const place = ({ clientY }: PointerEvent) => valueAt(range, height - bottom, -(height - top - bottom), Math.min(Math.max(clientY - edge, top), height - bottom));
     const start = place(event);
     const end = (last: PointerEvent) => {
       const [low, high] = [Math.min(start, place(last)), Math.max(start, place(last))];
