@@ -88,12 +88,12 @@ def test_fragments_are_one_log_and_a_database_beside_them_another(tmp_path: Path
 
 
 def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> None:
-    """It counts with the stream; alone it is not a log."""
+    """It counts beside the stream; alone it is not a log."""
     run = tmp_path / "run"
     (source,) = (SAMPLES / "kaun").iterdir()
     shutil.copytree(source, run)
     (found,) = lying(tmp_path)
-    assert ("kaun/v1", 2) == (found["format"], found["files"])
+    assert ("kaun/v1", 1, 1) == (found["format"], found["files"], found["beside"])
     (run / "events.jsonl").unlink()
     assert [] == lying(tmp_path)
 

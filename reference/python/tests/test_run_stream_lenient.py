@@ -380,7 +380,7 @@ def test_end_of_a_watch_waits_for_its_thread(tmp_path: Path) -> None:
     thread, health._thread = health._thread, SimpleNamespace(is_alive=lambda: True, join=waited.append)  # type: ignore[assignment]
     health.finish()
     assert ([2.0], True) == (waited, health._stopped.is_set())
-    thread.join(60.0)
+    thread.join(120.0)
     health._thread = threading.current_thread()
     health.finish()
     assert not thread.is_alive()
