@@ -233,7 +233,7 @@ def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> 
 def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
     """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own.
 
-    The stream of each of several ranks is read for its alerts, for what is wrong with it, and twice for how far it came.
+    The stream of each of several ranks is read for its alerts, for its findings, and twice for how far it came.
     """
     path = write(tmp_path, [1.0, 2.0])
     for rank in range(1, ranks + 1):
