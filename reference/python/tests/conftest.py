@@ -21,7 +21,8 @@ from toyspec.writing import environment, evidence
 if TYPE_CHECKING:
     from loopback_store import Store
 
-ROOT = Path(__file__).resolve().parents[3]
+# Of the tree that has these tests, if they are in one.
+REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../../.git"))
 
 # A busy machine, or the first import, is not a defect of what is tested.
 # The same examples each time: what fails says something about the change. `make everything` draws new ones.
@@ -202,7 +203,7 @@ def _git_is_waited_for() -> Iterator[None]:
     once = functools.cache(ask)
 
     def asked(start: str, *arguments: str) -> str | None:
-        is_here = environment._repository(start) == str(ROOT / ".git")
+        is_here = environment._repository(start) == REPOSITORY
         return once(os.path.abspath(start), *arguments) if is_here else ask(start, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
