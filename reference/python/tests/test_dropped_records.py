@@ -103,6 +103,18 @@ def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[
     assert ["30 values were left out in total (v0 8, v1 6, v2 5, v3 4, v4 3 and 3 more)"] == lines(capsys)
 
 
+def test_values_of_very_many_names_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then one line says that there are more; the notes count each name."""
+    dropped = DroppedRecords("events.jsonl")
+    for _ in range(2):
+        dropped.leave_out_values([LeftOut(f"v{number}", "it is a list") for number in range(250)], "scalars")
+    said = capsys.readouterr().err.splitlines()
+    assert 101 == len(said)
+    assert "v99 of scalars is left out" in said[99]
+    assert "toyspec: events.jsonl: values of other names are left out too; the log counts each name" == said[100]
+    assert {f"v{number}": 2 for number in range(250)} == dropped.note()["left_out"]
+
+
 def test_one_value_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     """The sum of one has no plural, and nothing without a loss."""
     dropped = DroppedRecords("p")

@@ -159,7 +159,7 @@ class DroppedRecords:
             self._learn("forked", "records of forked processes (the process that started the run is its only writer)")
 
     def leave_out_values(self, left_out: list[LeftOut], kind: str) -> None:
-        """Count values that a record of *kind* is written without, and report each name once.
+        """Count values that a record of *kind* is written without, and report each of the first hundred names once.
 
         An empty kind means that they are of no record.
         """
@@ -169,8 +169,12 @@ class DroppedRecords:
             name = given if len(given) <= _LONGEST_NAME else shown
             self._values[name] += 1
             self._unnoted_values[name] += 1
-            if self._learn(f"value {name}", f"{shown} ({why})"):
+            if not self._learn(f"value {name}", f"{shown} ({why})"):
+                continue
+            if len(self._values) <= _MOST_SAID:
                 say(f"{self._path}: {shown}{where}: {why} (reported once)")
+            elif len(self._values) == _MOST_SAID + 1:
+                say(f"{self._path}: values of other names are left out too; the log counts each name")
 
     def conclude(self) -> None:
         """Report the number of records and values that the stream lacks, if any."""
