@@ -12,7 +12,7 @@ from msgspec.inspect import LiteralType, StructType, UnionType, type_info
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
-from toyspec.format.decoding import event_types, typed
+from toyspec.format.decoding import event_types, fitting
 from toyspec.format.line_validation import validate
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -51,7 +51,7 @@ def check_record(line: bytes, kind: str | None) -> None:
     if kind not in event_types("toy/v1") or kind is None:
         return
     try:
-        event = typed(line, kind, "toy/v1")
+        event = fitting(line, kind, "toy/v1")
     except msgspec.ValidationError as error:
         fact = f"{error}{_found_at(str(error), line)}{_choices_at(str(error), kind)}"
         raise InvalidEventError(f"{kind} is invalid: {fact}") from error
