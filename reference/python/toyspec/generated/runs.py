@@ -163,3 +163,5 @@ PLANNED_STEPS: tuple[str, ...] = ('max_steps', 'total_steps', 'num_steps', 'trai
 """Settings that say how many steps a run will do, by the last part of their name."""
 TOKEN_COUNTS: tuple[str, ...] = ('tokens', 'tokens_seen', 'num_tokens', 'total_tokens', 'consumed_tokens', 'num_input_tokens_seen')
 """Names of metrics that count tokens, the first that a run has is its axis."""
+SPIKE: dict[str, int] = {'side': 16, 'far': 5, 'fewest': 4}
+"""Which bucket of a curve is a spike: one that is *far* interquartile ranges from the *side* buckets on each of its sides, of which at least *fewest* have a value."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import isfinite, log10, nan
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from toyspec.generated.runs import SPIKE
 from toyspec.view.buckets import COLUMNS, Buckets
 from toyspec.view.pyramids import figures_of
 
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
     Point = tuple[float, float, float, float]
     """Step, time, epoch and value."""
 
-# The viewer compares a bucket with as many on each side, and calls it a spike if it is so many interquartile ranges
-# away: see `charts/anomalies.ts`. To split what is not a spike there costs some bytes.
-_SIDE = 16
-_FAR = 5
-_FEWEST = 4
+# The viewer has more conditions: see `charts/anomalies.ts`. To split what is not a spike there costs some bytes.
+_SIDE, _FAR, _FEWEST = SPIKE["side"], SPIKE["far"], SPIKE["fewest"]
 _LEAST = 1e-9
 # Of a bucket, values that are not finite and nearer to each other than this share of it are marked as one stretch.
 _NEAR = 1 / 8

@@ -1,6 +1,7 @@
 /** Finds what must not be lost on a chart: spikes, values that are not finite, gaps and resumptions. */
 
 import type { Curve } from "../frames.js";
+import { SPIKE } from "../generated/runs.js";
 import type { CurveHeader } from "../protocol.js";
 import type { Range, Series } from "./plot.js";
 
@@ -17,14 +18,10 @@ export interface Spike {
   base: number;
 }
 
-/** Buckets on each side that a bucket is compared with. */
-const SIDE = 16;
-/** A spike is so many interquartile ranges from its neighbours. */
-const FAR = 5;
+/** Buckets on each side that a bucket is compared with, of which fewer say nothing, and by how many ranges it is apart. */
+const { side: SIDE, fewest: FEWEST, far: FAR } = SPIKE;
 /** The part of the usual height of a bucket that counts as a range: in short windows the range of extremes is uncertain. */
 const SHARE = 0.25;
-/** Fewer neighbours say nothing. */
-const FEWEST = 4;
 
 const KNOWN = new WeakMap<Curve, { linear?: readonly Spike[]; log?: readonly Spike[] }>();
 

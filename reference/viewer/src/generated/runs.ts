@@ -23,3 +23,6 @@ export const PLANNED_STEPS: readonly string[] = ["max_steps", "total_steps", "nu
 
 /** Names of metrics that count tokens, the first that a run has is its axis. */
 export const TOKEN_COUNTS: readonly string[] = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
+
+/** Which bucket of a curve is a spike: one that is *far* interquartile ranges from the *side* buckets on each of its sides, of which at least *fewest* have a value. */
+export const SPIKE = {"side": 16, "far": 5, "fewest": 4} as const;
