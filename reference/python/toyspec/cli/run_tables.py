@@ -137,7 +137,7 @@ class RunRows:
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return [_colored_as(each.run.state, self._warnings[id(each.run)]) for each in self._runs]
+        return [colored_as(each.run.state, self._warnings[id(each.run)]) for each in self._runs]
 
     def columns(self) -> list[list[str]]:
         """See Rows."""
@@ -186,7 +186,7 @@ class ListedRows:
 
     def states(self) -> Sequence[RunState]:
         """See Rows."""
-        return list(map(_colored_as, self._runs.state, self._warnings()))
+        return list(map(colored_as, self._runs.state, self._warnings()))
 
     def columns(self) -> list[list[str]]:
         """See Rows."""
@@ -232,7 +232,7 @@ class ListedRows:
         return [_relative(path, name or path, root) for path, name in zip(paths, self._runs.name, strict=True)]
 
 
-def _colored_as(state: RunState, warnings: Sequence[str]) -> RunState:
+def colored_as(state: RunState, warnings: Sequence[str]) -> RunState:
     """Return the state by whose colour a run is shown: what has *warnings* is not green."""
     return "torn" if warnings and state in ("complete", "running") else state
 

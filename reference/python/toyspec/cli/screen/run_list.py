@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from toyspec.cli.columns import cut_apart, padded, width
 from toyspec.cli.figures import duration, figure
+from toyspec.cli.run_tables import colored_as
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
 from toyspec.runs.columns import field_of, text_of
@@ -47,9 +48,7 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
     if reason in (None, "completed") or state in ("running", "torn"):
         text = state_text(state, row["ended"])
         warnings = warnings_of(row.get("unended_ranks", ()), is_loss_not_finite="loss_not_finite" in row)
-        if warnings and state in ("complete", "running"):
-            return ", ".join([text, *warnings]), STATES["torn"]
-        return text, STATES.get(state, "")
+        return ", ".join([text, *warnings]), STATES.get(colored_as(state, warnings), "")
     text = shortened(reason, _TITLE_COLUMNS)
     return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
 
