@@ -10,7 +10,7 @@ from toyspec.generated.media import EXTENSIONS, OTHER
 
 RANKS_BEGIN = "events.rank-"
 """What the names of the streams of ranks from 1 on begin with."""
-_RANK = re.compile(r"events\.rank-([1-9][0-9]{0,8})\.jsonl", re.ASCII)
+_RANK = re.compile(rf"{re.escape(RANKS_BEGIN)}([1-9][0-9]{{0,8}})\.jsonl", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 MEDIA_FOLDER = "media"
 _MEDIA = re.compile(rf"{MEDIA_FOLDER}/[0-9a-f]{{64}}\.[a-z0-9]+", re.ASCII)
@@ -26,7 +26,7 @@ def rank_of(file_name: str) -> int | None:
 
 def rank_file(rank: int) -> str:
     """Return the name of the stream of *rank*, an integer from 0."""
-    return EVENTS_FILE if rank == 0 else f"events.rank-{rank}.jsonl"
+    return EVENTS_FILE if rank == 0 else f"{RANKS_BEGIN}{rank}.jsonl"
 
 
 def media_file(sha256: str, media_type: str) -> str | None:
