@@ -56,3 +56,15 @@ def test_a_resumed_log_without_its_first_line_says_again_whose_run_it_is(tmp_pat
     assert ["step", "run_resume", "run_start", "step", "run_end"] == kinds
     [row] = toyspec.list_runs(str(tmp_path))
     assert ("a", {"lr": 0.1}) == (row.facts.run_id, row.start["config"])
+
+
+def test_settings_of_a_resumption_are_over_those_of_a_later_start(tmp_path: Path) -> None:
+    """Lists and facts have the id and settings of the first run_start, wherever it is; and settings without one."""
+    resume = '{"kind":"run_resume","t":1.0,"from_step":1,"config":{"lr":2}}\n'
+    start = '{"kind":"run_start","schema":"toy/v1","t":2.0,"run_id":"r","config":{"lr":1,"b":3}}\n'
+    for name, text in (("a", resume + start), ("b", resume)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_text('{"kind":"step","t":0.5,"step":1,"loss":2.0}\n' + text)
+    first, second = sorted(toyspec.list_runs(str(tmp_path)), key=lambda run: run.path)
+    assert ("r", {"lr": 2, "b": 3}) == (first.facts.run_id, first.start["config"])
+    assert (None, {"lr": 2}) == (second.facts.run_id, second.start["config"])

@@ -213,6 +213,13 @@ test("tokens of each step are added up on their axis, and a count that rises at 
   }
 });
 
+test("settings of a resumption are over those of run_start, also where that comes after it or not at all", async () => {
+  const resume = '{"kind":"run_resume","t":1.0,"from_step":1,"config":{"lr":2}}\n';
+  const start = '{"kind":"run_start","schema":"toy/v1","t":2.0,"run_id":"r","config":{"lr":1,"b":3}}\n';
+  const runs = await Promise.all([resume + start, resume].map(async (text) => (await (await opened(step(1) + text)).runs()).runs[0]!));
+  assert.deepEqual(runs.map(({ run_id, config }) => [run_id, config]), [["r", { lr: 2, b: 3 }], [null, { lr: 2 }]]);
+});
+
 test("flags are where the tokens of all steps put them; after abandoned steps, how many is not known", async () => {
   const step = (at: number) => `{"kind":"step","t":${at}.0,"step":${at},"loss":1.0,"tokens":512}`;
   const note = (at: number) => `{"kind":"note","t":${at}.5,"text":"here"}`;

@@ -353,8 +353,12 @@ class RunSummary:
     def _take_description(self, record: Record) -> None:
         """Take in what *record* says beside its time and its metrics."""
         if (start := record.start) is not None:
-            # The records of another program's log say it in pieces.
-            self.start = start | self.start if isinstance(record, Row) else self.start or start
+            if isinstance(record, Row):
+                # The records of another program's log say it in pieces.
+                self.start = start | self.start
+            elif not self.start.keys() - {"config"}:
+                # A resumption before it, in a log whose first lines are lost, has settings alone.
+                self.start = _with_settings(start, self.start.get("config"))
         self.start = start_after(self.start, record)
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
@@ -500,7 +504,10 @@ class RunSummary:
 
 def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
     """Return *start*, the members of ``run_start``, after *record*: a resumption may have changed settings."""
-    changed = record.get("config") if record.goes_on else None
+    return _with_settings(start, record.get("config") if record.goes_on else None)
+
+
+def _with_settings(start: dict[str, Any], changed: Any) -> dict[str, Any]:
     before = start.get("config", {})
     if not isinstance(changed, dict) or not isinstance(before, dict) or not changed:
         return start

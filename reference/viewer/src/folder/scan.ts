@@ -352,8 +352,11 @@ export class Scan {
   }
 
   private begin(value: Members): void {
-    if (this.start) return;
+    // A resumption before it, in a log whose first lines are lost, has settings alone.
+    const before = this.start ?? {};
+    if (Object.keys(before).some((key) => key !== "config")) return;
     this.start = value;
+    this.takeChangedSettings(before["config"]);
     if (this.learns) this.attempts.begin(value["phase"]);
     this.numbers = new NumberLines(LAYOUTS["toy/v1"]!, this.attempts.ownPhase, this.options.wanted);
     this.bySlot = [];
@@ -362,7 +365,7 @@ export class Scan {
   /** Takes in the settings that a resumption has changed: those of the run are the last ones. */
   private takeChangedSettings(changed: Json | undefined): void {
     const before = this.start?.["config"] ?? {};
-    if (this.start && isMembers(changed) && isMembers(before)) this.start = { ...this.start, config: { ...before, ...changed } };
+    if (isMembers(changed) && isMembers(before) && Object.keys(changed).length > 0) this.start = { ...this.start, config: { ...before, ...changed } };
   }
 
   private takeStep(value: Members, time: number): void {
