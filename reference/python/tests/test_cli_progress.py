@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from toyspec import Record, read
-from toyspec.cli.progress import Progress, size, time_left
+from toyspec.cli.figures import size
+from toyspec.cli.progress import Progress, time_left
 
 
 class _Screen(io.StringIO):

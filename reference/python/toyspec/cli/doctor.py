@@ -11,11 +11,12 @@ import msgspec
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
 from toyspec.cli.paths import encodable, shown
-from toyspec.cli.progress import Progress, size
+from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable

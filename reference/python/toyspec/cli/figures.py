@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any
 
 from toyspec.escaping import shortened
@@ -12,6 +13,7 @@ _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86400.0
 _MAX_DURATION = 10_000 * _DAY
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 _VALUE_CHARS = 40
 _MOST_ITEMS = 12
 
@@ -29,6 +31,21 @@ def figure(value: Any) -> str:
     if isinstance(value, dict):
         return "{…}" if value else "{}"
     return shortened(str(value), _VALUE_CHARS)
+
+
+def metric_figure(name: str, value: object) -> str:
+    """Return a value of the metric *name*: the unit of a measurement is at the end of its name."""
+    if name.endswith("_bytes") and isinstance(value, int | float) and 0 <= value < inf:
+        return size(int(value))
+    return figure(value)
+
+
+def size(number: int) -> str:
+    """Return *number* bytes in the largest unit that leaves at least one, for example ``1.5 MB``."""
+    value, unit = float(number), 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 100 else f"{value:.0f} {_UNITS[unit]}"
 
 
 def _listed(values: list[Any]) -> str:

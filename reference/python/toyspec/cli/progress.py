@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from toyspec.cli.columns import cut
+from toyspec.cli.figures import size
 from toyspec.cli.terminal import columns
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _RECORDS = 256
 _MINUTE = 60
 # From here on, seconds are not shown.
 _LONG_MINUTES = 10
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 _ERASE = "\r\x1b[K"
 
 
@@ -94,11 +94,3 @@ def time_left(seconds: float) -> str:
     if whole < _LONG_MINUTES * _MINUTE:
         return f"{whole // _MINUTE} min {whole % _MINUTE} s"
     return f"{minutes} min" if minutes < _MINUTE else f"{minutes // _MINUTE} h {minutes % _MINUTE} min"
-
-
-def size(number: int) -> str:
-    """Return *number* bytes in the largest unit that leaves at least one, for example ``1.5 MB``."""
-    value, unit = float(number), 0
-    while value >= 1000 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 100 else f"{value:.0f} {_UNITS[unit]}"

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
+from toyspec.cli.figures import size
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.progress import Progress, size
+from toyspec.cli.progress import Progress
 from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import PlaceError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import some_of
-from toyspec.cli.figures import duration, figure
+from toyspec.cli.figures import duration, metric_figure
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, add_color, local_path
 from toyspec.cli.paths import shown
@@ -69,9 +69,9 @@ def run(options: Namespace) -> int:
         terminal.line(line)
     for name, spread in list(ranks.metrics.items())[:_MOST_LISTED]:
         terminal.line(
-            f"{shortened(name, _NAME_CHARS)}  mean {figure(spread.mean)}, "
-            f"smallest {figure(spread.smallest)} on rank {spread.smallest_rank}, "
-            f"largest {figure(spread.largest)} on rank {spread.largest_rank}"
+            f"{shortened(name, _NAME_CHARS)}  mean {metric_figure(name, spread.mean)}, "
+            f"smallest {metric_figure(name, spread.smallest)} on rank {spread.smallest_rank}, "
+            f"largest {metric_figure(name, spread.largest)} on rank {spread.largest_rank}"
         )
     if len(ranks.metrics) > _MOST_LISTED:
         terminal.line(f"and {len(ranks.metrics) - _MOST_LISTED} more metrics; --json has all")

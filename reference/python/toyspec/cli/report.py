@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.cli.figures import size
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.paths import shown
-from toyspec.cli.progress import size
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 

@@ -6,10 +6,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.cli.figures import size
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
-from toyspec.cli.progress import Progress, size
+from toyspec.cli.progress import Progress
 from toyspec.cli.stream_changes import StreamChanges
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE

@@ -6,18 +6,17 @@ import os
 import shutil
 import sys
 import tempfile
-from math import inf
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
-from toyspec.cli.figures import duration, figure
+from toyspec.cli.figures import duration, figure, metric_figure, size
 from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
-from toyspec.cli.progress import Progress, size
+from toyspec.cli.progress import Progress
 from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
@@ -363,13 +362,6 @@ def _better(run: RunSummary, name: str) -> Better:
     return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
 
 
-def _written(name: str, value: object) -> str:
-    """Return a value of the metric *name*: the unit of a measurement is at the end of its name."""
-    if name.endswith("_bytes") and isinstance(value, int | float) and 0 <= value < inf:
-        return size(int(value))
-    return figure(value)
-
-
 def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
     def at(step: float) -> str:
         # A log without steps, such as one of epochs: its values are in their order.
@@ -377,21 +369,21 @@ def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) ->
 
     if curve.count == 1 and curve.first is not None:
         step, value = curve.first
-        yield f"{'not finite' if value is None else _written(name, value)}{at(step)}, the only value"
+        yield f"{'not finite' if value is None else metric_figure(name, value)}{at(step)}, the only value"
         return
     if _is_constant(curve) and curve.lowest is not None:
-        yield f"always {_written(name, curve.lowest[1])}"
+        yield f"always {metric_figure(name, curve.lowest[1])}"
         if curve.not_finite:
             yield f"{curve.not_finite} not finite"
         return
     if curve.first is not None and curve.last is not None:
-        yield f"first {_written(name, curve.first[1])}"
-        yield f"last {_written(name, curve.last[1])}"
+        yield f"first {metric_figure(name, curve.first[1])}"
+        yield f"last {metric_figure(name, curve.last[1])}"
     if better == "unknown" and curve.lowest and curve.highest:
-        yield f"all from {_written(name, curve.lowest[1])} to {_written(name, curve.highest[1])}"
+        yield f"all from {metric_figure(name, curve.lowest[1])} to {metric_figure(name, curve.highest[1])}"
     best = curve.highest if better == "highest" else curve.lowest
     if better != "unknown" and best:
-        yield f"{better} {_written(name, best[1])}{at(best[0])}"
+        yield f"{better} {metric_figure(name, best[1])}{at(best[0])}"
     if curve.not_finite:
         yield f"{curve.not_finite} not finite"
 

@@ -8,9 +8,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from toyspec.cli.figures import size
 from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
 from toyspec.cli.paths import shown
-from toyspec.cli.progress import Progress, size
+from toyspec.cli.progress import Progress
 from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable

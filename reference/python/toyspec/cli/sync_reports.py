@@ -6,9 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.cli import exit_codes
+from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.paths import shown
-from toyspec.cli.progress import size
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.escaping import printable
 from toyspec.runs.passed_over import WORTH_SAYING
