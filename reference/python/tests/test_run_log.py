@@ -301,3 +301,46 @@ def test_most_early_records_are_kept_and_further_ones_counted(
     notes = [record.value["text"] for record in toyspec.read(tmp_path / "a") if record.kind == "note"]
     assert any("what was logged before the first step (2 records)" in text for text in notes)
     assert "more than 3 were logged before the first step" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "resumptions"),
+    [
+        (lambda run: run.log({"held": 0.5}, step=12, phase="eval"), [10, 2]),
+        (lambda run: run.eval("held", step=12, loss=0.5), [10, 2]),
+        (lambda run: run.step(12, phase="eval", loss=0.5), [10, 2]),
+        (lambda run: (run.run_resume(8), run.log({"held": 0.5}, step=12, phase="eval")), [8, 2]),
+        (lambda run: (run.run_resume(8), run.step(12, phase="eval", loss=0.5)), [8, 2]),
+        (lambda run: (run.log({"held": 0.5}, step=12, phase="eval"), run.run_resume(2)), [10, 2]),
+        (lambda run: (run.log({"held": 0.5}, step=12, phase="eval"), run.run_resume(5)), [10, 5, 2]),
+    ],
+)
+def test_what_a_resumed_run_logs_before_a_step_that_goes_back_is_kept(
+    tmp_path: Path, before: Any, resumptions: list[int]
+) -> None:
+    """However it was resumed, what it logged after the new place is written again there, and not superseded."""
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        for step in range(1, 11):
+            run.step(step, loss=1 / step)
+    with toyspec.start_run(tmp_path, run_id="a", exist="resume") as run:
+        before(run)
+        run.step(3, loss=0.1)
+        run.step(4, loss=0.1)
+    records = [record.value for record in toyspec.read(tmp_path / "a")]
+    assert resumptions == [value["from_step"] for value in records if value["kind"] == "run_resume"]
+    last = max(number for number, value in enumerate(records) if value["kind"] == "run_resume")
+    assert [12, 3, 4] == [value["step"] for value in records[last:] if "step" in value]
+    assert [] == toyspec.check(tmp_path / "a").files[0].findings
+
+
+def test_what_was_logged_before_the_first_step_is_not_written_again_by_a_later_resumption(tmp_path: Path) -> None:
+    """After the first step a program that resumes repeats what it supersedes itself."""
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        for step in range(1, 11):
+            run.step(step, loss=1 / step)
+    with toyspec.start_run(tmp_path, run_id="a", exist="resume") as run:
+        run.log({"held": 0.5}, step=12, phase="eval")
+        run.step(11, loss=0.1)
+        run.run_resume(9)
+        run.step(10, loss=0.1)
+    assert 1 == sum(record.kind == "scalars" for record in toyspec.read(tmp_path / "a"))

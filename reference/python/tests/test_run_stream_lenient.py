@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from hashlib import sha256
@@ -425,6 +426,14 @@ def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest
     companion._owner = os.getpid()
     companion.finish()
     assert companion._is_over
+
+
+@pytest.mark.parametrize("module", ["toyspec.sync", "toyspec.mirrors"])
+@pytest.mark.parametrize("order", [b"", b'{"directory":'])
+def test_companion_whose_training_is_gone_before_its_order_ends_quietly(module: str, order: bytes) -> None:
+    """A program that is killed while it starts a run leaves no traceback of a process that nobody sees."""
+    ended = subprocess.run([sys.executable, "-P", "-m", module], input=order, capture_output=True, check=False)
+    assert (0, b"", b"") == (ended.returncode, ended.stdout, ended.stderr)
 
 
 def test_companion_that_is_late_goes_on_by_itself(capsys: pytest.CaptureFixture[str]) -> None:

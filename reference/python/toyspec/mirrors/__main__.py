@@ -9,15 +9,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.errors import ToyspecError
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.services import wait_until_read
 from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
 from toyspec.system_calls import cause_of
-from toyspec.writing.companions import end_of_training, give_up
+from toyspec.writing.companions import end_of_training, give_up, order_of_training
 
 if TYPE_CHECKING:
     from toyspec.mirrors.mirroring import Outcome
@@ -27,7 +25,9 @@ _BUSY_SECONDS = 1.0
 
 def main() -> int:
     """Mirror the run, and return an exit status."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=MirrorOrder)
+    order = order_of_training(MirrorOrder)
+    if order is None:
+        return 0
     over = end_of_training()
     terminated = threading.Event()
 

@@ -8,14 +8,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.errors import ToyspecError
 from toyspec.places.addresses import path_in
 from toyspec.sync.run_sync import RunSync, SyncSettings
 from toyspec.sync.syncing import destination_of, target_of
 from toyspec.system_calls import say
-from toyspec.writing.companions import end_of_training, give_up
+from toyspec.writing.companions import end_of_training, give_up, order_of_training
 from toyspec.writing.synced import SyncOrder
 
 if TYPE_CHECKING:
@@ -28,7 +26,9 @@ _RETRY_SECONDS = 2.0
 
 def main() -> int:
     """Keep the run in step, and return an exit status."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=SyncOrder)
+    order = order_of_training(SyncOrder)
+    if order is None:
+        return 0
     over = end_of_training()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     name = os.path.basename(order.directory)

@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+_Order = TypeVar("_Order")
 
 
 class CompanionOrder(NamedTuple):
@@ -41,6 +45,12 @@ def give_up(fact: str) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.write(f"{' '.join(fact.split())}\n")
         sys.stdout.flush()
+
+
+def order_of_training(type_: type[_Order]) -> _Order | None:
+    """Return the order that a companion reads first, None where the training was gone before it had said it."""
+    line = sys.stdin.buffer.readline()
+    return msgspec.json.decode(line, type=type_) if line.endswith(b"\n") else None
 
 
 def end_of_training() -> threading.Event:

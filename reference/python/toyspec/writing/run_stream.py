@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
@@ -122,7 +123,7 @@ class RunStream:
         self._awaits_first_step = False
         self._names = LoggedNames()
         # The last of what a resumed run has logged at steps before its first step, and whether the step was counted.
-        self._early: list[tuple[dict[str, Any], bool]] = []
+        self._early: deque[tuple[dict[str, Any], bool]] = deque(maxlen=_MOST_EARLY)
         self._early_count = 0
         self.resumption: dict[str, Any] = {}
         """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
@@ -374,6 +375,8 @@ class RunStream:
                 return self._file
             self.settings = msgspec.structs.replace(self.settings, exist="resume")
             self._progress = RunProgress()
+            self._awaits_first_step = False
+            self._forget_early()
             self._state = "open"
             try:
                 self._file = self._opened_in_time()
@@ -419,36 +422,55 @@ class RunStream:
         progress = self._progress
         if self.settings.resuming == "by-call":
             return
+        if kind == "run_resume":
+            if not self._is_early:
+                self._forget_early()
+            return
         first = step if type(step) is int and step > 0 else None
         if progress.must_resume:
             from_step = first - 1 if first is not None else progress.resume_step or 0
             now = utc_text(self.settings.clock.wall())
+            self._forget_early()
             self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **self.resumption})
             self.resumption = {}
-            self._early.clear()
-            self._early_count = 0
             self._awaits_first_step = first is None
         elif self._awaits_first_step and first is not None:
-            self._awaits_first_step = False
             if progress.from_step is not None and first <= progress.from_step and not progress.has_steps:
                 self._write({"kind": "run_resume", "from_step": first - 1})
-                self._write_again(first - 1)
-            self._early.clear()
+            self._awaits_first_step = False
+            self._forget_early()
         elif kind == "step" and first is not None and progress.is_resumed_before_steps:
-            if first > (progress.from_step or 0):
-                return
             # A resumption of the caller's own says where the run goes on, unless its first step is before that.
-            self._write({"kind": "run_resume", "from_step": first - 1})
+            if first <= (progress.from_step or 0):
+                self._write({"kind": "run_resume", "from_step": first - 1})
+            self._forget_early()
+
+    @property
+    def _is_early(self) -> bool:
+        """True between a resumption and the first train step after it, which may go back further."""
+        if self.settings.resuming == "by-call":
+            return False
+        return self._awaits_first_step or self._progress.is_resumed_before_steps
+
+    def _keep_early(self, value: dict[str, Any], is_counted: bool) -> None:
+        self._early.append(({key: value[key] for key in value if key != "t"}, is_counted))
+        self._early_count += 1
+
+    def _forget_early(self) -> None:
+        self._early.clear()
+        self._early_count = 0
 
     def _write_again(self, from_step: int) -> None:
         """Write those of the early records again that a resumption from *from_step* has superseded."""
-        unknown = self._early_count - len(self._early)
+        early = list(self._early)
+        unknown = self._early_count - len(early)
+        self._forget_early()
         if unknown:
             why = f"more than {_MOST_EARLY} were logged before the first step, which went back to {from_step + 1}"
             self._dropped.leave_out_values(
                 [LeftOut(f"what was logged before the first step ({unknown} records)", why)], ""
             )
-        for members, is_counted in self._early:
+        for members, is_counted in early:
             if members["step"] > from_step:
                 self._write({**members, "step": from_step} if is_counted else members)
 
@@ -540,11 +562,9 @@ class RunStream:
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
         is_counted = given.get("step") is COUNTED
         kind, first_step = self._place(kind, given)
-        if kind == "artifact" and isinstance(given.get("path"), str) and leaves_bundle(given["path"]):
-            fact = f"the path {shortened(given['path'])} of the artifact leaves the bundle"
-            raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
-        if kind != "run_resume":
-            self._go_on(first_step, kind)
+        if kind == "artifact":
+            _check_path(given.get("path"))
+        self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         ready = self._prepared(kind, given)
         given = ready.members
@@ -556,12 +576,11 @@ class RunStream:
             self._progress.admit(kind, value)
             self._changed.look(kind, given, value)
             self._dropped.leave_out_values(ready.left_out, kind)
-            if self._awaits_first_step and type(value.get("step")) is int and kind not in _FRAMING_KINDS:
-                again = {key: value[key] for key in value if key != "t"}
-                del self._early[: len(self._early) + 1 - _MOST_EARLY]
-                self._early.append((again, is_counted))
-                self._early_count += 1
+            if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
+                self._keep_early(value, is_counted)
             self._append(self._record(line, kind, value))
+            if kind == "run_resume":
+                self._write_again(value["from_step"])
         elif self._file is not None:
             self._dropped.leave_out_values(ready.left_out, kind)
             self._note_news(self._file)
@@ -807,6 +826,8 @@ class RunStream:
                 self._write_ready_step(event)
                 return
         loss = UNSET if event.loss is None else event.loss
+        if phase != "train" and self._is_early:
+            self._keep_early(msgspec.json.decode(line), is_counted=False)
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
 
     def _append(self, record: PlacedRecord, step: Step | None = None) -> None:
@@ -930,6 +951,12 @@ class RunStream:
                 file.discard()
             remove_directories(self._made)
         return True
+
+
+def _check_path(path: object) -> None:
+    if isinstance(path, str) and leaves_bundle(path):
+        fact = f"the path {shortened(path)} of the artifact leaves the bundle"
+        raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
 
 
 def _make_values(members: dict[str, Any]) -> None:
