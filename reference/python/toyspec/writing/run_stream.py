@@ -7,7 +7,6 @@ import os
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
@@ -123,7 +122,7 @@ class RunStream:
         self._awaits_first_step = False
         self._names = LoggedNames()
         # The last of what a resumed run has logged at steps before its first step, and whether the step was counted.
-        self._early: deque[tuple[dict[str, Any], bool]] = deque(maxlen=_MOST_EARLY)
+        self._early: list[tuple[dict[str, Any], bool]] = []
         self._early_count = 0
         self.resumption: dict[str, Any] = {}
         """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
@@ -453,6 +452,7 @@ class RunStream:
         return self._awaits_first_step or self._progress.is_resumed_before_steps
 
     def _keep_early(self, value: dict[str, Any], is_counted: bool) -> None:
+        del self._early[: len(self._early) + 1 - _MOST_EARLY]
         self._early.append(({key: value[key] for key in value if key != "t"}, is_counted))
         self._early_count += 1
 
