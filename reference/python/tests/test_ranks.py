@@ -170,6 +170,30 @@ def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: 
     assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in said
     assert "stopped first" not in said
     assert (2, 0.5, 0.5) == (ranks.metrics["loss"].ranks, ranks.metrics["loss"].mean, ranks.metrics["loss"].largest)
+    assert ([0, 0, None], None) == ([each.behind for each in ranks.ranks], ranks.ranks[2].silent_seconds)
+    assert "torn, earlier attempt" in said
+
+
+@pytest.mark.parametrize("length", ["short", "long"])
+def test_lists_leave_out_the_ranks_of_an_earlier_attempt(
+    tmp_path: Path, length: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a run that went on with fewer processes those are named, torn or not, that the latest attempt has."""
+    resumed = [{"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2}]
+    # Of a long stream the ends alone are read, and the resumption is between them.
+    many = 20_000 if length == "long" else 2
+    more = [{"kind": "step", "t": 21.0 + at, "step": 10 + at, "loss": 0.5} for at in range(many)]
+    for rank in range(4):
+        write(tmp_path / "runs" / "run", rank, steps(9) + (resumed + more if rank < 2 else []), size=4)
+    for rank, words in ((0, "complete, rank 1 torn"), (1, "complete")):
+        with (tmp_path / "runs" / "run" / rank_file(rank)).open("a", encoding="ascii") as file:
+            file.write(json.dumps(end(90_000.0)[0]) + "\n")
+        assert exit_codes.OK == main(["ls", str(tmp_path / "runs")])
+        state = capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip()
+        assert words == state.replace("?", "")
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert ([1, 2, 3], False) == (row["other_ranks"], "unended_ranks" in row)
 
 
 @pytest.mark.parametrize(

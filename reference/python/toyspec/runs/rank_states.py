@@ -46,4 +46,11 @@ def _known_state(path: str, *_: int) -> RunState:
 
 def warnings_in(run: RunSummary) -> list[str]:
     """Return in words why *run* is not as well as its state says: see ``warnings_of``."""
-    return warnings_of(unended(states_of_other_ranks(run.path)), is_loss_not_finite=run.facts.is_final_loss_not_finite)
+    return warnings_of(unended_in(run), is_loss_not_finite=run.facts.is_final_loss_not_finite)
+
+
+def unended_in(run: RunSummary) -> list[RankState]:
+    """Return the other ranks of the latest attempt of *run* whose log is torn or damaged."""
+    found = unended(states_of_other_ranks(run.path), None)
+    # Of a long run, its size is searched for.
+    return unended(found, run.world_size) if found else []

@@ -51,6 +51,8 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
         found["said"] = _said(said)
     if row.facts.is_final_loss_not_finite:
         found["loss_not_finite"] = True
+    if summary.world_size is not None:
+        found["world_size"] = summary.world_size
     found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
     return with_ranks(
         found | {"findings": None, "left_out": left_out, "message": None}, states_of_other_ranks(summary.path)
@@ -62,7 +64,7 @@ def with_ranks(row: dict[str, Any], others: Sequence[RankState]) -> dict[str, An
     found = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
     if others:
         found["other_ranks"] = [each.rank for each in others]
-    if wrong := unended(others):
+    if wrong := unended(others, row.get("world_size")):
         found["unended_ranks"] = list(map(list, wrong))
     return found
 
