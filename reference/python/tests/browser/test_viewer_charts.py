@@ -300,7 +300,7 @@ def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
 
 @pytest.mark.parametrize(("count", "metric"), [(60, "loss"), (60, "val/acc"), (9, "loss")])
 def test_swatch_has_the_colour_of_the_curve(opened: Opened, count: int, metric: str) -> None:
-    """Of many runs both are grey, in a chart of few of them too; a run that is selected or pointed at has its colour."""
+    """Of many runs both are grey, in a chart of few of them too; one that is selected or pointed at has its colour."""
     runs = [
         MadeRun(f"r{at:02}", {"loss": [1.0 + at] * 20} | ({"val/acc": [0.5 + at] * 20} if at < 5 else {}))
         for at in range(count)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
     from toyspec.runs.history import History
+    from toyspec.runs.run_facts import RankState
 
     Taken = Record | NumberBlock | RowBlock
     import toyspec_engine
@@ -83,6 +84,8 @@ class RunSummary:
     """What the stream was read by, where that was chosen."""
     read_rest: Callable[[], RunSummary] | None = None
     """Where only the ends of the stream were read: returns the summary of all of it."""
+    known_ranks: Sequence[RankState] | None = None
+    """The states of the logs of its other ranks, where they were found out before: of a run in a store or a catalog."""
     find_resumptions: Callable[[], Iterable[Record]] | None = None
     """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
