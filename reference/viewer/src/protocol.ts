@@ -53,7 +53,7 @@ export interface Run {
   other_ranks?: number[];
   /** Number of processes of the latest attempt; absent where the run does not say it. */
   world_size?: number;
-  /** Those of the latest attempt whose log is torn or damaged, and which it is; `state` is that of rank 0. */
+  /** Those whose log is damaged, or torn and of the latest attempt, and which it is; `state` is that of rank 0. */
   unended_ranks?: [number, "torn" | "damaged"][];
   /** Whether the run says that it ended; unknown where its format has no end. */
   ended: "yes" | "no" | "unknown";

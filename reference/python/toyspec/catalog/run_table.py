@@ -43,7 +43,7 @@ class RunColumns(NamedTuple):
     starred: list[bool]
     ended: list[Ended]
     unended_ranks: list[list[tuple[int, str]] | None]
-    """Which ranks of the latest attempt had a torn or damaged log when the run was read, and which it was."""
+    """Which other ranks had a log that was not whole when the run was read, and which it was: see ``unended``."""
     says_final_loss: list[bool]
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed

@@ -84,7 +84,7 @@ def warnings_in(run: RunSummary) -> list[str]:
 
 
 def unended_in(run: RunSummary) -> list[RankState]:
-    """Return the other ranks of the latest attempt of *run* whose log is torn or damaged."""
+    """Return the other ranks of *run* whose log is not whole: see ``unended``."""
     known = states_of_other_ranks(run.path) if run.known_ranks is None else run.known_ranks
     found = unended(known, None)
     # Of a long run, its size is searched for.

@@ -200,8 +200,15 @@ class RunFacts:
 
 
 def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankState]:
-    """Return those of *ranks* whose log is torn or damaged, of the latest attempt, which has *world_size* processes."""
-    return [each for each in ranks if each.state in ("torn", "damaged") and is_of_latest_attempt(each.rank, world_size)]
+    """Return those of *ranks* whose log is damaged, or torn and of the latest attempt, which has *world_size* processes.
+
+    A process that a restart leaves out writes no end.
+    """
+    return [
+        each
+        for each in ranks
+        if each.state == "damaged" or (each.state == "torn" and is_of_latest_attempt(each.rank, world_size))
+    ]
 
 
 def warnings_of(ranks: Sequence[tuple[int, str]], *, is_loss_not_finite: bool) -> list[str]:

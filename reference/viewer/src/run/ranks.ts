@@ -74,7 +74,7 @@ export function ranksChip(ranks: Ranks | null): HTMLElement | null {
 export function factsOf({ world_size, ranks, missing, errors, first_to_stop, slowest }: Ranks): string[] {
   const size = world_size === null ? "" : ` of ${grouped(world_size)}`;
   const earlier = ranks.filter(({ rank }) => !isOfLatestAttempt(rank, world_size)).length;
-  const unended = ranks.filter(({ rank, state }) => rank !== 0 && isOfLatestAttempt(rank, world_size) && (state === "torn" || state === "damaged")).map(({ rank }) => rank);
+  const unended = ranks.filter(({ rank, state }) => rank !== 0 && (state === "damaged" || (state === "torn" && isOfLatestAttempt(rank, world_size)))).map(({ rank }) => rank);
   const isOver = ranks.some(({ rank, state }) => rank === 0 && state === "complete");
   return [
     `${grouped(ranks.length - earlier)}${size} ranks${earlier > 0 ? `, and ${grouped(earlier)} of an earlier attempt,` : ""} have a log.`,
