@@ -200,7 +200,7 @@ class RunFacts:
 
 
 def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankState]:
-    """Return those of *ranks* whose log is damaged, or torn and of the latest attempt, which has *world_size* processes.
+    """Return those of *ranks* whose log is damaged, or torn and of the latest attempt, that of *world_size* processes.
 
     A process that a restart leaves out writes no end.
     """
