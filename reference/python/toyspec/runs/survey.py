@@ -81,6 +81,8 @@ class Survey(msgspec.Struct):
     passed_over: list[str] = msgspec.field(default_factory=list)
     """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
+    logs: dict[str, Sort] = msgspec.field(default_factory=dict)
+    """The paths of streams and of logs that are read in place, each with its sort."""
 
 
 class Importable(Protocol):
@@ -134,6 +136,8 @@ def survey(
         entry.bytes += _size(path)
         log = os.path.dirname(path) if os.path.dirname(path) in in_parts else path
         example = place if place is not None and lying.sort == "foreign" else log or os.curdir
+        if own.sort in ("profile", "dialect"):
+            result.logs[log] = own.sort
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
@@ -149,6 +153,14 @@ def survey(
     result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
+
+
+def is_stream(path: str) -> bool:
+    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
+    with suppress(StreamError, OSError):
+        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
+        return first is not None and detect_profile_at(path, first) is not None
+    return False
 
 
 def _kind_of(path: str) -> str:
