@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -301,10 +302,12 @@ def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
 @pytest.mark.parametrize(("count", "metric"), [(60, "loss"), (60, "val/acc"), (9, "loss")])
 def test_swatch_has_the_colour_of_the_curve(opened: Opened, count: int, metric: str) -> None:
     """Of many runs both are grey, in a chart of few of them too; one that is selected or pointed at has its colour."""
-    runs = [
-        MadeRun(f"r{at:02}", {"loss": [1.0 + at] * 20} | ({"val/acc": [0.5 + at] * 20} if at < 5 else {}))
-        for at in range(count)
-    ]
+    runs = []
+    for at in range(count):
+        curves: dict[str, Sequence[float]] = {"loss": [1.0 + at] * 20}
+        if at < 5:
+            curves["val/acc"] = [0.5 + at] * 20
+        runs.append(MadeRun(f"r{at:02}", curves))
     page, _ = opened(runs, f"#charts?focus={metric}")
     shown(page, 5 if metric == "val/acc" else count)
     usual = [f"--run-{number}" for number in range(7)]
