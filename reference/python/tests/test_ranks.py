@@ -289,7 +289,7 @@ def _in_store(store: Store, folder: Path) -> None:
 def test_ranks_of_runs_in_a_store_are_listed(
     tmp_path: Path, store: Store, runs: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A list says of a run in a store what it says of one on a disk; each log of a rank costs one request."""
+    """A run in a store is listed as one on a disk; each log of a rank costs one request."""
     # What other tests have read is known.
     rank_states._known_state.cache_clear()
     for number in range(runs):

@@ -216,14 +216,14 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
             "config": max(0, len(settings) - MOST_SETTINGS),
         },
         "message": None,
-        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
-        **_ranks(shown),
-    }
+    } | _warnings(shown)
 
 
-def _ranks(shown: ShownRun) -> dict[str, Any]:
+def _warnings(shown: ShownRun) -> dict[str, Any]:
+    """Return what a row has beside the state of its run, where there is any."""
     others = [] if is_address(shown.stream) else list(ranks_in(shown.identity))
     return {
+        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
         **({} if shown.world_size is None else {"world_size": shown.world_size}),
         **({"other_ranks": others} if others else {}),
         **({} if shown.unended_ranks is None else {"unended_ranks": _decoded(shown.unended_ranks)}),
