@@ -363,3 +363,21 @@ def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> 
     assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
     assert 7 == len({color.lower() for color in pictures._COLORS if f"stroke: {color.lower()}" in drawn})
+
+
+def test_every_value_that_is_not_finite_has_a_cross(tmp_path: Path) -> None:
+    """Values that are nearer to each other than crosses are wide are marked each: some of them had no mark."""
+    lost = {100, 103, 106, 400, 401, 999}
+    lines = [step(number, None if number in lost else 1.0 + number / 500) for number in range(1, 1001)]
+    write_run(tmp_path / "run", START, *lines, END)
+    assert exit_codes.OK == main(["plot", str(tmp_path / "run"), "-o", str(tmp_path / "curve.svg")])
+    tree = ET.parse(tmp_path / "curve.svg")
+    crosses = {each.get("id") for each in tree.iter() if (each.get("d") or "").split() == _CROSS.split()}
+    link = "{http://www.w3.org/1999/xlink}href"
+    places = [float(each.get("x", 0)) for each in tree.iter() if (each.get(link) or "").removeprefix("#") in crosses]
+    first, last = min(places), max(places)
+    # Steps are along the axis as on a scale.
+    assert lost == {round(100 + (place - first) / (last - first) * 899) for place in places}
+
+
+_CROSS = "M -2 2 L 2 -2 M -2 -2 L 2 2"

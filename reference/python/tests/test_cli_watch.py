@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -262,6 +263,19 @@ def test_run_that_ended_without_a_finite_loss_is_not_green(root: Path) -> None:
         rows = app.query_one(RunList).rows
         styles = {row["name"]: end_of(row)[1] for row in rows}
         assert ("yellow", {"green"}) == (styles.pop("lost"), set(styles.values()))
+
+    played(root, play)
+
+
+def test_curve_of_one_rank_of_several_is_named_so(root: Path) -> None:
+    """The title says that it is rank 0, how many further ones there are, and which commands show them."""
+    write_run(root / "runs" / "ranked", START, step(1, 0.5), END)
+    for rank in (1, 2):
+        shutil.copy(root / "runs/ranked/events.jsonl", root / f"runs/ranked/events.rank-{rank}.jsonl")
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash", *"ranked", "enter")
+        await until(pilot, lambda: "ranked rank 0; 2 further: toyspec ranks, toyspec tail" in "".join(text(app)))
 
     played(root, play)
 

@@ -203,7 +203,7 @@ def test_misuse_is_refused_at_once(stream: Path) -> None:
     """Arguments that make no sense raise before anything is opened."""
     with pytest.raises(ValueError, match="until is 'end'"):
         follow(stream, until="end")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="profile is 'toy/v2'; it must be one of toy/v1"):
+    with pytest.raises(ValueError, match="profile is 'toy/v2'; it must be one of 'toy/v1'"):
         follow(stream, profile="toy/v2")
     with pytest.raises(ValueError, match="poll_seconds is -1"):
         follow(stream, poll_seconds=-1)

@@ -48,7 +48,7 @@ class Phase(enum.Enum):
     WARMUP = "warmup"
 
 
-MUST_BE_PHASE = "it must be one of train, eval, decode, serve"
+MUST_BE_PHASE = "it must be one of 'train', 'eval', 'decode', 'serve'"
 
 
 class Mode(enum.IntEnum):

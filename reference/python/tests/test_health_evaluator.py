@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from math import inf, nan
@@ -190,6 +191,22 @@ def test_rank_that_stops_is_named() -> None:
                 found += evaluator.observe({}, step=step, time=float(step), rank=rank)
     assert [(1, "begun")] == [(alert.rank, alert.event) for alert in found]
     assert "steps behind the first" in found[0].text
+
+
+def test_rank_of_an_earlier_attempt_is_not_named(tmp_path: Path) -> None:
+    """A run that goes on with fewer processes compares those that are left, and waits for none of the others."""
+    for rank in range(2):
+        size: dict[str, Any] = {"rank": rank, "world_size": 2}
+        start: dict[str, Any] = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", **size}
+        resumed = [{"kind": "run_resume", "t": 100.5, "from_step": 100, "world_size": 1}]
+        records = [start, *({"kind": "step", "t": float(at), "step": at, "loss": 1.0} for at in range(1, 101))]
+        records += (
+            [] if rank else [*resumed, *(records[1] | {"t": 100.0 + at, "step": 100 + at} for at in range(1, 200))]
+        )
+        name = "events.rank-1.jsonl" if rank else "events.jsonl"
+        (tmp_path / name).write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    rules = [{"name": "r", "type": "rank-behind", "steps": 50}]
+    assert [] == [alert.text for alert in toyspec.check_health(tmp_path, rules)]
 
 
 def test_full_disk_is_reported_once() -> None:

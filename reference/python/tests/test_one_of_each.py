@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -15,6 +17,7 @@ import pytest
 from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, samples
 from toyspec import list_runs
+from toyspec.cli.main import main
 from toyspec.convert import import_runs
 from toyspec.convert.format_modules import HOMES, load
 from toyspec.format.dialects import dialects
@@ -194,3 +197,50 @@ def test_own_dialect_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert 0 == toyspec("import", *words, "--out", str(tmp_path / "runs" / str(number))).returncode
         (stream,) = (tmp_path / "runs" / str(number)).rglob("events.jsonl")
         assert '"step":2,"values":{"perte":2.25}' in stream.read_text(encoding="utf-8")
+
+
+def advised(*places: str) -> list[list[str]]:
+    """Return each command of toyspec that doctor prints about *places*, as its arguments."""
+    done = toyspec("doctor", *places)
+    found = [shlex.split(text) for text in re.findall(r"`(toyspec [^`]*)`", done.stdout.decode())]
+    # A word in capitals stands for what the user chooses.
+    return [words[1:] for words in found if "FILE" not in words]
+
+
+def test_each_advised_command_runs(
+    folder: tuple[Path, dict[tuple[str, str], str]], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """What doctor says reads a file does, run as it is printed, for every format."""
+    monkeypatch.chdir(tmp_path)
+    commands = advised(str(folder[0]))
+    assert len(commands) > 50
+    # Imports of everything have a test of their own, and the last command is one.
+    failed = [words for words in commands if words[0] != "import" and main(words) != 0]
+    capsys.readouterr()
+    assert [] == failed
+
+
+def test_streams_under_other_names_are_listed_as_advised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command is advised that lists them all, or one for each where they are many; ls says the same."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("copy.jsonl", "sub/with space.jsonl", "run/events.jsonl", "run/events.rank-1.jsonl"):
+        Path(name).parent.mkdir(exist_ok=True)
+        shutil.copy(SAMPLES / "toy/first-try/events.jsonl", name)
+    [*_, command] = advised(".")
+    assert ["ls", ".", "copy.jsonl", "sub/with space.jsonl"] == command
+    assert 0 == main(command)
+    assert 3 == len(capsys.readouterr().out.splitlines()) - 1
+    shutil.rmtree("run")
+    assert 0 == main(["ls"])
+    assert "`toyspec ls copy.jsonl 'sub/with space.jsonl'`" in capsys.readouterr().err.replace("./", "")
+    Path("-x.jsonl").write_bytes(Path("copy.jsonl").read_bytes())
+    [*_, command] = advised(".")
+    assert 0 == main(command)
+    for number in range(9):
+        shutil.copy("copy.jsonl", f"copy-{number}.jsonl")
+    [*_, command] = advised(".")
+    assert ["ls", "./-x.jsonl"] == command
+    assert 0 == main(command)

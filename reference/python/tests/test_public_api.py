@@ -148,7 +148,7 @@ def test_a_choice_that_is_none_is_refused(function: Any, options: dict[str, str]
     """A mistyped choice is an error that names the choices: it was taken for one of them."""
     toyspec.start_run(tmp_path, run_id="a").run_end()
     (name,) = options
-    with pytest.raises(ValueError, match=f"{name} is 'x'; it must be one of "):
+    with pytest.raises(ValueError, match=f"{name} is 'x'; it must be one of '"):
         function(tmp_path / "a", **options)
     assert ["events.jsonl"] == [path.name for path in (tmp_path / "a").iterdir() if path.is_file()]
 
@@ -331,3 +331,10 @@ def test_options_of_checks_agree() -> None:
     data = b"{}\n" + b" " * 9
     assert [] == toyspec.check_bytes(data, ignore=["unterminated-line", "unknown-format"]).findings
     assert ["line-too-long"] == [f.rule for f in toyspec.check_bytes(b"x" * 9 + b"\n", max_line_bytes=8).findings][:1]
+
+
+def test_allowed_words_are_named_in_one_way() -> None:
+    """One function writes which words are allowed; others quoted some of them and not the rest."""
+    package = Path(toyspec.__file__).parent
+    places = [path.name for path in package.rglob("*.py") if "it must be one of" in path.read_text(encoding="utf-8")]
+    assert ["errors.py"] == places

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,10 +13,14 @@ import toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.format.run_files import other_ranks, rank_file, ranks_beside
-from toyspec.runs.rank_states import states_of_other_ranks
+from toyspec.runs import rank_states
+from toyspec.runs.rank_states import states_of_other_ranks, warnings_in
 from toyspec.runs.ranks import ranks_row
 from toyspec.runs.run_facts import RankState
 from view_client import served
+
+if TYPE_CHECKING:
+    from loopback_store import Store
 
 
 def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int = 3) -> None:
@@ -170,6 +174,30 @@ def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: 
     assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in said
     assert "stopped first" not in said
     assert (2, 0.5, 0.5) == (ranks.metrics["loss"].ranks, ranks.metrics["loss"].mean, ranks.metrics["loss"].largest)
+    assert ([0, 0, None], None) == ([each.behind for each in ranks.ranks], ranks.ranks[2].silent_seconds)
+    assert "torn, earlier attempt" in said
+
+
+@pytest.mark.parametrize("length", ["short", "long"])
+def test_lists_leave_out_the_ranks_of_an_earlier_attempt(
+    tmp_path: Path, length: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a run that went on with fewer processes those are named, torn or not, that the latest attempt has."""
+    resumed = [{"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2}]
+    # Of a long stream the ends alone are read, and the resumption is between them.
+    many = 20_000 if length == "long" else 2
+    more = [{"kind": "step", "t": 21.0 + at, "step": 10 + at, "loss": 0.5} for at in range(many)]
+    for rank in range(4):
+        write(tmp_path / "runs" / "run", rank, steps(9) + (resumed + more if rank < 2 else []), size=4)
+    for rank, words in ((0, "complete, rank 1 torn"), (1, "complete")):
+        with (tmp_path / "runs" / "run" / rank_file(rank)).open("a", encoding="ascii") as file:
+            file.write(json.dumps(end(90_000.0)[0]) + "\n")
+        assert exit_codes.OK == main(["ls", str(tmp_path / "runs")])
+        state = capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip()
+        assert words == state.replace("?", "")
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert ([1, 2, 3], False) == (row["other_ranks"], "unended_ranks" in row)
 
 
 @pytest.mark.parametrize(
@@ -248,3 +276,75 @@ def test_viewer_takes_in_that_a_rank_is_whole_now(tmp_path: Path) -> None:
             file.write(json.dumps(end(9.0)[0]) + "\n")
         client.until(lambda: "unended_ranks" not in client.rows()["run"])
         assert [2] == client.rows()["run"]["other_ranks"]
+
+
+def _in_store(store: Store, folder: Path) -> None:
+    """Put every file below *folder* into the bucket."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            store.put(file.relative_to(folder).as_posix(), file.read_bytes())
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_ranks_of_runs_in_a_store_are_listed(
+    tmp_path: Path, store: Store, runs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run in a store is listed as one on a disk; each log of a rank costs one request."""
+    # What other tests have read is known.
+    rank_states._known_state.cache_clear()
+    for number in range(runs):
+        write(tmp_path / "runs" / f"alone-{number}", 0, steps(9) + end(9.0), size=1)
+    _in_store(store, tmp_path)
+    assert exit_codes.OK == main(["ls", "s3://bucket/runs"])
+    before = len(store.requests)
+    for rank in range(3):
+        write(tmp_path / "runs" / "ranked", rank, steps(9) + (end(9.0) if rank < 2 else []))
+    _in_store(store, tmp_path)
+    store.requests.clear()
+    capsys.readouterr()
+    assert exit_codes.OK == main(["ls", "s3://bucket/runs"])
+    shown = capsys.readouterr().out
+    assert (1, runs) == (shown.count("complete, rank 2 torn"), shown.count("complete  "))
+    # One for rank 0, and one for each of the others.
+    assert before + 3 == len(store.requests)
+
+
+@pytest.mark.parametrize("place", ["disk", "store"])
+def test_catalog_has_the_ranks_of_its_runs(
+    tmp_path: Path, store: Store, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists and the viewer show from a catalog which ranks are torn; an update reads a run whose rank has changed."""
+    for rank in range(3):
+        write(tmp_path / "runs" / "run", rank, steps(9) + (end(9.0) if rank < 2 else []))
+    root = str(tmp_path / "runs") if place == "disk" else "s3://bucket/runs"
+    _in_store(store, tmp_path)
+    toyspec.build_catalog(root, out=tmp_path / "catalog")
+    listed = []
+    for options in (["--sort", "loss"], ["--md"]):
+        assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), *options])
+        listed.append("complete, rank 2 torn" in capsys.readouterr().out)
+    assert [True, True] == listed
+    [run] = toyspec.Catalog(tmp_path / "catalog").runs()
+    assert (3, ["rank 2 torn"]) == (run.world_size, warnings_in(run))
+    with served(tmp_path / "catalog", tmp_path / "cache") as client:
+        [row] = client.rows().values()
+        expected = [1, 2] if place == "disk" else None
+        assert (expected, [[2, "torn"]]) == (row.get("other_ranks"), row["unended_ranks"])
+    write(tmp_path / "runs" / "run", 2, steps(9) + end(9.0))
+    _in_store(store, tmp_path)
+    assert 1 == toyspec.update_catalog(tmp_path / "catalog").read
+    assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog")])
+    assert "torn" not in capsys.readouterr().out
+
+
+def test_viewer_takes_in_that_a_rank_in_a_store_is_whole_now(tmp_path: Path, store: Store) -> None:
+    """A row says which ranks of a run in a store are torn, whose curves are not served, until their log is whole."""
+    for rank in range(2):
+        write(tmp_path / "runs" / "run", rank, steps(9) + ([] if rank else end(9.0)))
+    _in_store(store, tmp_path)
+    with served(["s3://bucket/runs"], tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert (False, [[1, "torn"]]) == ("other_ranks" in row, row["unended_ranks"])
+        write(tmp_path / "runs" / "run", 1, steps(9) + end(9.0))
+        _in_store(store, tmp_path)
+        client.until(lambda: "unended_ranks" not in client.rows()["run"])

@@ -225,7 +225,7 @@ def test_environment_lets_a_program_resume_its_run(monkeypatch: pytest.MonkeyPat
         Path("runs/a")
     )
     monkeypatch.setenv("TOYSPEC_EXIST", "resum")
-    with pytest.raises(ValueError, match="TOYSPEC_EXIST is resum; it must be one of replace, fail, resume"):
+    with pytest.raises(ValueError, match="TOYSPEC_EXIST is resum; it must be one of 'replace', 'fail', 'resume'"):
         _start()
 
 

@@ -48,7 +48,7 @@ GOES_BACK = (
 )
 NAMED = "the values are named after it, as odd/loss"
 NO_NAMES = 'values must be a mapping, got list [1, 2]; pass names with their values, for example {"loss": 2.5}'
-PHASES = "it must be one of train, eval, decode, serve, got"
+PHASES = "it must be one of 'train', 'eval', 'decode', 'serve', got"
 Call = Callable[[Any], None]
 STEPS: dict[str, tuple[list[Call], list[dict[str, Any]], list[str]]] = {
     "a step that goes back": (

@@ -117,6 +117,15 @@ EXPECTED = {
     "unknown": [["./e/job-1.out", "./e/job-2.out"]],
     "passed_over": ["./node_modules", "./f"],
     "files": 18,
+    "logs": {
+        "./a/events.jsonl": "profile",
+        "./b/events.jsonl": "profile",
+        "./c/1.csv": "dialect",
+        "./c/2.csv": "dialect",
+        "./c/log.csv": "dialect",
+        "./c/log.csv.gz": "dialect",
+        "./c/train.log": "dialect",
+    },
 }
 
 

@@ -17,7 +17,7 @@ from toyspec.writing.run_writer import RunWriter
 np = pytest.importorskip("numpy")
 
 AT_NEXT_STEP = "its values are where they are without a step, beside given_step"
-PHASES = "it must be one of train, eval, decode, serve"
+PHASES = "it must be one of 'train', 'eval', 'decode', 'serve'"
 
 
 class Case(NamedTuple):

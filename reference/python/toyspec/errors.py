@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from toyspec.read_reports import ReadReport
 
@@ -182,7 +182,13 @@ class StreamClosedError(_FileError):
         OSError.__init__(self, errno.EBADF, fact, path)
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
     """Raise ValueError unless the argument *name*, which is *value*, is one of *allowed*."""
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+    words = tuple(allowed)
+    if value not in words:
+        raise ValueError(f"{name} is {value!r}; {must_be_one_of(words)}")
+
+
+def must_be_one_of(allowed: Iterable[object]) -> str:
+    """Return the part of a message that names what is *allowed*, each as Python writes it."""
+    return f"it must be one of {', '.join(map(repr, allowed))}"

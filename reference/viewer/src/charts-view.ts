@@ -2,7 +2,7 @@
 
 import { html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
-import { MOST_COLOURED, type Setting } from "./charts/chart.js";
+import type { Setting } from "./charts/chart.js";
 import { SelectedFlags } from "./charts/flags.js";
 import { Grid } from "./charts/grid.js";
 import { NONE, onlyShown, type Relatives, severalRanks } from "./charts/relatives.js";
@@ -54,7 +54,7 @@ export class ChartsView implements Showing {
 
   private draw(): void {
     const { store } = this;
-    const isCrowded = store.state.group === "" && store.listed.length > MOST_COLOURED;
+    const { isCrowded } = store;
     this.relativesLine.update(this.ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.drawn, store.state, isCrowded));
     this.grid.update();
   }

@@ -51,7 +51,9 @@ export interface Run {
   loss_not_finite?: true;
   /** The ranks from 1 on that have a log. */
   other_ranks?: number[];
-  /** Those whose log is torn or damaged, and which it is; `state` is that of rank 0. */
+  /** Number of processes of the latest attempt; absent where the run does not say it. */
+  world_size?: number;
+  /** Those whose log is damaged, or torn and of the latest attempt, and which it is; `state` is that of rank 0. */
   unended_ranks?: [number, "torn" | "damaged"][];
   /** Whether the run says that it ended; unknown where its format has no end. */
   ended: "yes" | "no" | "unknown";

@@ -19,6 +19,8 @@ export interface Changed {
 /** Between two repaints while runs are written; the first change is shown at once. */
 const REPAINT_MS = 250;
 const WRITE_MS = 150;
+/** Runs that are more than these are grey where they are not selected. */
+export const MOST_COLOURED = 50;
 /** A run without the value that colours the others. */
 const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
 /** A list that takes long to show is shown again only after so many times as long. */
@@ -157,6 +159,16 @@ export class Store {
 
   isSelected(id: string): boolean {
     return this.state.selected.includes(id);
+  }
+
+  /** Whether the runs are so many that those which are not selected are background. */
+  get isCrowded(): boolean {
+    return this.state.group === "" && this.listed.length > MOST_COLOURED;
+  }
+
+  /** Whether the curves of a run are grey until it is pointed at. */
+  isGrey(id: string): boolean {
+    return this.isCrowded && this.state.colour === "" && !this.isSelected(id);
   }
 
   /** How a run is drawn: as its group where the charts show groups. */

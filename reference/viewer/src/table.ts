@@ -8,6 +8,7 @@ import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
 import { warningsOf } from "./run-fields.js";
 import type { Store } from "./store.js";
+import { swatch } from "./swatch.js";
 import { counted, grouped, plain } from "./text.js";
 
 const ROW = 34;
@@ -60,6 +61,7 @@ export class RunTable {
     this.element.addEventListener("scroll", () => this.drawSoon());
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("focus", () => this.mark());
+    pointing.listen((isRunChanged) => isRunChanged && this.markPointed());
     new ResizeObserver(() => this.drawSoon()).observe(this.element);
   }
 
@@ -181,6 +183,7 @@ export class RunTable {
     }
     this.store.see(listed.slice(first, last));
     this.mark();
+    this.markPointed();
   }
 
   private row(run: Run, index: number): HTMLElement {
@@ -189,10 +192,8 @@ export class RunTable {
     const look = this.store.look(run.id);
     const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${plain(run.name)}` });
     box.checked = isSelected;
-    const kind = isShown ? `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` : "swatch is-off";
-    const swatch = html("span", { class: kind });
-    if (isShown && look.tint !== undefined) swatch.style.color = look.tint;
-    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? swatch : null));
+    const mark = isShown ? swatch(look, this.store.isGrey(run.id)) : html("span", { class: "swatch is-off" });
+    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? mark : null));
     const row = html(
       "div",
       { class: isSelected ? "row is-selected" : "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": isSelected ? "true" : "false" },
@@ -256,6 +257,12 @@ export class RunTable {
     }
     this.active = index;
     this.mark();
+  }
+
+  /** Marks the row of the run that is pointed at, here or in a chart. */
+  private markPointed(): void {
+    const { listed } = this.store;
+    for (const [index, row] of this.rows) row.classList.toggle("is-pointed", listed[index]?.id === this.pointing.run);
   }
 
   /** Selects everything from where the selection began to a row. */

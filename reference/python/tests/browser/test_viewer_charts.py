@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from browser.runs_backend import MadeRun
 from browser.viewer_pages import Opened, drawn, falling, pixels
+from browser.viewer_pixels import shown
 from browser.watching import PHONE
 
 
@@ -295,6 +297,49 @@ def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
     expect(page.locator(".legend-group")).to_have_text(["a", "b"])
     page.wait_for_timeout(300)
     assert pixels(page, "--run-0")
+
+
+@pytest.mark.parametrize(("count", "metric"), [(60, "loss"), (60, "val/acc"), (9, "loss")])
+def test_swatch_has_the_colour_of_the_curve(opened: Opened, count: int, metric: str) -> None:
+    """Of many runs both are grey, in a chart of few of them too; one that is selected or pointed at has its colour."""
+    runs = []
+    for at in range(count):
+        curves: dict[str, Sequence[float]] = {"loss": [1.0 + at] * 20}
+        if at < 5:
+            curves["val/acc"] = [0.5 + at] * 20
+        runs.append(MadeRun(f"r{at:02}", curves))
+    page, _ = opened(runs, f"#charts?focus={metric}")
+    shown(page, 5 if metric == "val/acc" else count)
+    usual = [f"--run-{number}" for number in range(7)]
+    is_grey = count > 50
+    assert [is_grey, not is_grey] == [bool(pixels(page, "--quiet", 30)), any(pixels(page, name) for name in usual)]
+    assert (["--quiet"] * 3 if is_grey else usual[:3]) == [swatch_of(page, f"r{at:02}") for at in range(3)]
+    page.locator(".row", has_text="r01").hover()
+    expect(page.locator(".row", has_text="r01")).to_have_class(re.compile("is-pointed"))
+    page.wait_for_timeout(200)
+    assert ["--run-1", True] == [swatch_of(page, "r01"), bool(pixels(page, "--run-1"))]
+    page.locator(".row", has_text="r02").click()
+    page.locator(".bar, header").first.hover()
+    page.wait_for_timeout(400)
+    own = swatch_of(page, "r02")
+    assert [True, True] == [own in usual, bool(pixels(page, own))]
+
+
+def swatch_of(page: Page, run: str) -> str:
+    """Return the custom property of the colour that the swatch of *run* in the table has."""
+    script = """swatch => {
+        const style = getComputedStyle(document.documentElement);
+        const probe = document.body.appendChild(document.createElement("span"));
+        const names = ["--quiet", ...Array.from({length: 7}, (_, at) => `--run-${at}`)];
+        const found = names.find((name) => {
+            probe.style.color = style.getPropertyValue(name);
+            return getComputedStyle(probe).color === getComputedStyle(swatch).backgroundColor;
+        });
+        probe.remove();
+        return found ?? "";
+    }"""
+    found: str = page.locator(".row", has_text=run).locator(".swatch").evaluate(script)
+    return found
 
 
 def test_table_of_a_long_run_has_its_points(opened: Opened, tmp_path: Path) -> None:

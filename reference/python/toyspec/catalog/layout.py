@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 7
+LAYOUT = 8
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"

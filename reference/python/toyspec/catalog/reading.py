@@ -45,6 +45,9 @@ class ShownRun(NamedTuple):
     ended: str
     reason: str | None
     error: str | None
+    world_size: int | None
+    unended_ranks: str | None
+    """Pairs of rank and state; None where every log was whole."""
     first_step: int | None
     last_step: int | None
     final_loss: float | None

@@ -21,8 +21,10 @@ from toyspec.reading.reader import read
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import Extent, RunSummary, take_extremes
+from toyspec.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,6 +219,8 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     if stream.is_hinted and summary.profile is not None and not _is_log(stream, plan.choice):
         return ReadRun("h")
     summary.may_be_annotated = stream.may_be_annotated
+    has_none = bool(stream.identity) and not ranks_in(stream.identity)
+    summary.known_ranks = [] if has_none else states_of_other_ranks(stream.path, stream.identity)
     incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
     if summary.state in _OPEN and summary.extent.size > longest(stream.path):
@@ -228,7 +232,8 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
         error = (
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
-    return ReadRun("l" if summary.is_running else "r", line, values, error)
+    is_live = summary.is_running or any(each.state == "running" for each in summary.known_ranks or ())
+    return ReadRun("l" if is_live else "r", line, values, error)
 
 
 def _is_log(stream: Stream, choice: DialectChoice) -> bool:

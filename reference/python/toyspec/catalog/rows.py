@@ -15,7 +15,8 @@ from toyspec.reading.annotations import NONE, Annotations
 from toyspec.reading.placing import is_listed
 from toyspec.runs.columns import ALERT_FIELDS
 from toyspec.runs.curves import Curve
-from toyspec.runs.run_facts import finite
+from toyspec.runs.rank_states import unended_in
+from toyspec.runs.run_facts import RankState, finite
 from toyspec.runs.summary import Extent, RunState, RunSummary
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None 
         **{name: None for name in ("first_step", "last_step") if not is_listed(getattr(facts, name))},
         "annotations": summary.annotations if summary.annotations.count else None,
         "dialect": summary.dialect,
+        "world_size": summary.world_size,
+        "unended_ranks": unended_in(summary) or None,
         "day": day_of(facts.started_at),
         "as_of": None,
         **(dict.fromkeys(ALERT_FIELDS) if incidents is None else incidents.counts),
@@ -144,6 +147,17 @@ class CatalogRun(RunSummary):
         """See RunSummary."""
         found = decoded(self.catalog_row["annotations"])
         return NONE if found is None else msgspec.convert(found, Annotations)
+
+    @property
+    def world_size(self) -> int | None:
+        """See RunSummary."""
+        found: int | None = self.catalog_row["world_size"]
+        return found
+
+    @cached_property
+    def known_ranks(self) -> list[RankState]:  # type: ignore[override]  # nothing writes it
+        """Those of the other ranks whose logs were torn or damaged when the catalog read them."""
+        return [RankState(*each) for each in decoded(self.catalog_row["unended_ranks"]) or ()]
 
     @cached_property
     def _metrics(self) -> dict[str, dict[str, Any]]:

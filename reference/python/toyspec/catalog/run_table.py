@@ -42,6 +42,8 @@ class RunColumns(NamedTuple):
     """The name by annotation, else the one that the run gives itself, where it is not that of the run's directory."""
     starred: list[bool]
     ended: list[Ended]
+    unended_ranks: list[list[tuple[int, str]] | None]
+    """Which other ranks had a log that was not whole when the run was read, and which it was: see ``unended``."""
     says_final_loss: list[bool]
     """Whether the run says its final loss, also where that was not finite."""
     more: dict[str, list[Any]] = {}  # noqa: RUF012 - never changed
@@ -61,7 +63,7 @@ _ORDERS: dict[Order, str] = {
 }
 
 _LISTED = ("path", "run", "state", "sealed", "reason", "last_step", "said_loss", "seconds", "started_at", "as_of",
-           "given_name", "starred", "ended")  # fmt: skip
+           "given_name", "starred", "ended", "unended_ranks")  # fmt: skip
 
 _GIVEN_NAME = "nullif(nullif(\"name\", ''), run)"
 
@@ -109,6 +111,7 @@ class RunTable:
         shown = {
             "run": f"CASE WHEN path IN ({roots}) THEN run END",
             "said_loss": "said_loss::JSON",
+            "unended_ranks": "unended_ranks::JSON",
             "given_name": _GIVEN_NAME,
         }
         columns = [shown.get(column, column) for column in _LISTED] + [f"{field_json('reason', has_endings=False)}"]

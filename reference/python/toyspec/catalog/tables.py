@@ -23,6 +23,7 @@ COLUMNS = {
     "group": "VARCHAR", "tags": "VARCHAR[]", "notes": "VARCHAR", "starred": "BOOLEAN", "hidden": "BOOLEAN",
     "annotations": "JSON", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
     "sealed": "BOOLEAN", "ended": "VARCHAR", "reason": "VARCHAR", "error": "VARCHAR",
+    "world_size": "BIGINT", "unended_ranks": "JSON",
     "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
     "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
     "as_of": "BIGINT", "alerts": "BIGINT", "open_alerts": "BIGINT",

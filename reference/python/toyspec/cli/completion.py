@@ -19,6 +19,9 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 METRICS = ("loss", "val/loss", "val/acc", "grad_norm", "lr")
 """Names that a shell offers for a metric."""
 
+RANKS = ("all", "0", "1", "2", "3")
+"""What a shell offers for a rank."""
+
 _INSTALL = """\
 Write the script to a file that the shell reads at its start, for example
 
@@ -60,7 +63,7 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _complete(action: argparse.Action) -> None:
-    """Complete *action* with what its metavar names: paths, directories, rules, kinds, columns or usual metrics."""
+    """Complete *action* with what its metavar names, such as paths, rules, columns or usual metrics."""
     import shtab
 
     from toyspec.cli import schema
@@ -76,6 +79,8 @@ def _complete(action: argparse.Action) -> None:
         action.choices = tuple(SUMMARY)
     elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
         action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS, *METRICS]))
+    elif action.metavar == "RANK":
+        action.choices = RANKS
     elif action.metavar == "METRIC":
         action.choices = METRICS
     elif action.metavar == "KIND":

@@ -20,15 +20,20 @@ from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.escaping import printable
+from toyspec.format.run_files import rank_of
+from toyspec.reading.stream_names import STREAM_NAMES
+from toyspec.runs.walking import is_older_checkpoint
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from toyspec.reading.configuration import Configuration
-    from toyspec.runs.survey import FormatCount, Survey
+    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.survey import FormatCount, Sort, Survey
 
 _PATH_COLUMNS = 50
+_MOST_NAMED = 5
 
 
 def configure(parser: Parser) -> None:
@@ -77,15 +82,16 @@ def run(options: Namespace) -> int:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
     else:
         for path, found in zip(paths, surveys, strict=True):
-            _print(path, found, configuration, terminal)
+            _print(path, found, choice, terminal)
     unreadable = any(entry.sort == "unreadable" for found in surveys for entry in found.formats)
     return exit_codes.USAGE if unreadable else exit_codes.OK
 
 
-def _print(path: str, found: Survey, configuration: Configuration, terminal: Terminal) -> None:
+def _print(path: str, found: Survey, choice: DialectChoice, terminal: Terminal) -> None:
     terminal.line(terminal.styled(shown(path), "strong") + f"  {counted(found.files, 'file')}")
-    if configuration.path is not None:
-        terminal.line(f"  settings: {shown(os.path.relpath(configuration.path))}")
+    configured = settings().path
+    if configured is not None:
+        terminal.line(f"  settings: {shown(os.path.relpath(configured))}")
     if not found.formats:
         terminal.line("  no log is here or below")
     rows = [["", "format", "files", "size", "read with"], *map(_row, found.formats)]
@@ -104,15 +110,13 @@ def _print(path: str, found: Survey, configuration: Configuration, terminal: Ter
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
         if entry.files > len(entry.examples) > 1:
             terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
-    for line in _notes(path, found):
+    for line in _notes(path, found, choice):
         terminal.line(line)
 
 
-def _notes(path: str, found: Survey) -> Iterator[str]:
+def _notes(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
     """Yield what counts for all formats at *path*."""
-    command = _one_command(path, found)
-    if command is not None:
-        yield f"  all of them: `{command}`"
+    yield from _of_all(path, found, choice)
     if found.passed_over:
         count = len(found.passed_over)
         noun = "1 directory" if count == 1 else f"{count} directories"
@@ -133,13 +137,36 @@ def _notes(path: str, found: Survey) -> Iterator[str]:
         yield f"  {shown(paths[0])}{more} may be logs: `toyspec dialect new {_quoted(paths[0])}` describes them"
 
 
-def _one_command(path: str, found: Survey) -> str | None:
-    """Return the command that reads all that was found at *path*; None where each format's own command says it."""
+def _of_all(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
+    """Yield the command that reads all that was found at *path*; nothing where each format's own command says it."""
     readable = [entry for entry in found.formats if entry.sort != "unreadable" and entry.read_with is not None]
-    is_foreign = any(entry.read_with.startswith("toyspec import") for entry in readable if entry.read_with)
     if sum(entry.files for entry in readable) < 2 or not os.path.isdir(path):
-        return None
-    return f"toyspec import {_quoted(path)} --out runs" if is_foreign else f"toyspec ls {_quoted(path)}"
+        return
+    if any(entry.read_with.startswith("toyspec import") for entry in readable if entry.read_with):
+        yield f"  all of them: `toyspec import {_quoted(path)} --out runs`"
+        return
+    from toyspec.reading.log_detection import usual_names
+    from toyspec.runs.listing import streams_below
+
+    listed = {stream.path for stream in streams_below([path], usual_names(choice))[1]}
+    others = [log for log, sort in found.logs.items() if not _is_listed(log, sort, listed)]
+    named = [path] if listed else []
+    if len(others) <= _MOST_NAMED:
+        yield f"  all of them: `toyspec ls {' '.join(map(_quoted, [*named, *others]))}`"
+        return
+    if named:
+        yield f"  those with usual names: `toyspec ls {_quoted(path)}`"
+    yield f"  {len(others)} have names of their own; name each: `toyspec ls {_quoted(others[0])}`"
+
+
+def _is_listed(log: str, sort: Sort, listed: Container[str]) -> bool:
+    """Return whether *log* is among the *listed* paths, or belongs to a run that is."""
+    directory, name = os.path.split(log)
+    if log in listed:
+        return True
+    has_run = any(os.path.join(directory, stream) in listed for stream in STREAM_NAMES)
+    is_of_it = sort == "dialect" or rank_of(name) is not None or name in STREAM_NAMES
+    return (has_run and is_of_it) or is_older_checkpoint(log)
 
 
 def _row(entry: FormatCount) -> list[str]:
@@ -156,7 +183,9 @@ def _read_with(entry: FormatCount) -> list[str]:
 def _quoted(path: str) -> str:
     from shlex import quote
 
-    return quote(shown(path))
+    named = shown(path)
+    # A name that begins like an option is none.
+    return quote(f"./{named}" if named.startswith("-") else named)
 
 
 def _object(paths: list[str], surveys: list[Survey], configuration: Configuration) -> dict[str, object]:

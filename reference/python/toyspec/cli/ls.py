@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from itertools import count
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
@@ -263,11 +264,17 @@ def _report_candidates(options: Namespace) -> None:
     """Name files that may be logs, though no dialect fits."""
     from toyspec.reading.log_detection import usual_names
     from toyspec.runs.discovery import logs_in
+    from toyspec.runs.survey import is_stream
 
     hints = usual_names(dialect_choice(options, settings(), search=True))
     found = [path for root in options.roots if os.path.isdir(root) for path in logs_in(root, hints).candidates]
-    if found:
-        named = ", ".join(map(shown, found[:_MOST_NAMED]))
+    streams = [path for path in found if is_stream(path)]
+    others = [path for path in found if path not in streams]
+    if streams:
+        named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
+        sys.stderr.write(f"toyspec ls: streams with names of their own are listed by name: `toyspec ls {named}`\n")
+    if others:
+        named = ", ".join(map(shown, others[:_MOST_NAMED]))
         sys.stderr.write(f"toyspec ls: these files may be logs: {named}; `toyspec dialect new FILE` reads one\n")
 
 

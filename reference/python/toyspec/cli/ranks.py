@@ -57,8 +57,9 @@ def run(options: Namespace) -> int:
         return exit_codes.OK
     terminal = Terminal(color=options.color)
     terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {number_of_ranks(ranks)} have a log")
+    latest = ranks.latest
     table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
-    table += [_row(each) for each in ranks.ranks]
+    table += [_row(each, is_latest=each in latest) for each in ranks.ranks]
     kept = [column for column in zip(*table, strict=True) if any(column[1:])]
     sides: list[Side] = ["left" if column[0] in ("state", "end", "error") else "right" for column in kept]
     head, *rows = lined_up(list(zip(*kept, strict=True)), sides)
@@ -115,10 +116,10 @@ def _why_not_known(rows: list[RankProgress]) -> str:
     return f"ranks {behind} stopped {where} within a second; {more}"
 
 
-def _row(row: RankProgress) -> list[str]:
+def _row(row: RankProgress, *, is_latest: bool) -> list[str]:
     return [
         str(row.rank),
-        row.state,
+        row.state if is_latest else f"{row.state}, earlier attempt",
         "" if row.reason is None else shortened(row.reason, _NAME_CHARS),
         "" if row.last_step is None else str(row.last_step),
         str(row.behind) if row.behind else "",

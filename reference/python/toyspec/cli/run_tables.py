@@ -219,9 +219,10 @@ class ListedRows:
         return zip(self._names(), *usual, *more, strict=True)
 
     def _warnings(self) -> Iterator[list[str]]:
-        """Yield the warnings of each run; a catalog does not have the states of other ranks."""
-        losses = zip(self._runs.final_loss, self._runs.says_final_loss, strict=True)
-        return (warnings_of((), is_loss_not_finite=says and loss is None) for loss, says in losses)
+        """Yield the warnings of each run."""
+        runs = self._runs
+        facts = zip(runs.final_loss, runs.says_final_loss, runs.unended_ranks, strict=True)
+        return (warnings_of(ranks or (), is_loss_not_finite=says and loss is None) for loss, says, ranks in facts)
 
     def _names(self) -> list[str]:
         paths, root = self._runs.path, self._root

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+from argparse import ArgumentTypeError
 from collections import deque
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut, cut_apart, padded, width
+from toyspec.cli.columns import cut, cut_apart, padded, some_of, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.figures import figure
 from toyspec.cli.formats.objects import inert
@@ -22,18 +24,19 @@ from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE, tag_of
-from toyspec.places.addresses import public
+from toyspec.format.run_files import rank_file, ranks_beside
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.records import Record
 from toyspec.reading.rows import Row
 from toyspec.runs.run_facts import flat
-from toyspec.system_calls import cause_of
+from toyspec.system_calls import cause_of, is_locked
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from toyspec.health.checking import RecordHealth
-    from toyspec.reading.follower import TailEvent
+    from toyspec.reading.follower import Follower, TailEvent
     from toyspec.reading.log_detection import DialectChoice
 
     _Item = Record | TailEvent | str
@@ -46,6 +49,8 @@ _MAX_HELD_NOTES = 100
 _MOST_NOTES = 3
 # Each has a thread and an open file.
 _MOST_RUNS = 200
+_RANK_DIGITS = 9
+_MOST_NAMED_RANKS = 8
 _MEANING = {
     "rotated": "the file was moved away; the events of the new one follow",
     "replaced": "the stream was replaced; the events of the new one follow",
@@ -56,6 +61,8 @@ _DESCRIPTION = (
     "Follow runs while they are written: one readable line for each event, as soon\n"
     "as it is committed; of several runs, each line begins with the name of its run.\n"
     "A directory with runs stands for those that it has at the start.\n"
+    "Where each process of a run logs, all ranks are followed, as torchrun shows the\n"
+    "output of all; each line begins with its rank. --rank 0 shows the first alone.\n"
     "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
     "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
     "the end is read, unless --all asks for all of it."
@@ -65,6 +72,7 @@ _EXAMPLES = (
     "  toyspec tail runs/llama-001\n"
     "  toyspec tail runs/\n"
     "  toyspec tail --once -n 1 runs/llama-001\n"
+    "  toyspec tail --rank 2 runs/llama-001\n"
     "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
 )
 # The members that name what an event is about.
@@ -102,6 +110,12 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="begin with the first event of the stream")
     parser.add_argument("--once", action="store_true", help="print the events there are and exit")
     parser.add_argument(
+        "--rank",
+        metavar="RANK",
+        type=_rank,
+        help="follow this rank of each run alone, or all; default: all, and 0 with --raw",
+    )
+    parser.add_argument(
         "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
     )
     parser.add_argument(
@@ -125,56 +139,153 @@ def run(options: Namespace) -> int:
         raise UsageError("--raw forwards the lines of the log alone; leave out --health")
     options.rules = rules
     try:
-        runs = _runs(options.runs, choice)
+        runs = _followed(options, choice)
     except StreamError as error:
         _say(str(error))
         return exit_codes.USAGE
     for each in runs:
         if each.stream is None or not may_be_there(each.stream):
             if options.once:
-                raise UsageError(f"{each.path}: no stream here; leave out --once to wait for it")
-            _say(f"waiting for {printable(each.path)}")
+                raise UsageError(f"{each.place}: no stream here; leave out --once to wait for it")
+            _say(f"waiting for {printable(each.place)}")
         elif is_compressed(each.stream):
-            raise UsageError(f"{each.path}: gzip data cannot be followed; read it with `toyspec show`")
+            raise UsageError(f"{each.place}: gzip data cannot be followed; read it with `toyspec show`")
     stopped = threading.Event()
-    follow = [partial(_follow, each.place, options, shown, stopped) for each, shown in _each_shown(runs, options)]
+    ranks = {each.name: {other.rank for other in runs if other.name == each.name} for each in runs}
+    firsts = {each.name: threading.Event() for each in runs if each.rank == 0}
+    follow = [
+        partial(_follow_rank, each, options, shown, _Ends(stopped, firsts.get(each.name), ranks[each.name]))
+        for each, shown in _each_shown(runs, options)
+    ]
     if len(follow) == 1 or options.once:
         return max(each(choice) for each in follow)
     return _follow_all([partial(each, choice) for each in follow], stopped)
 
 
-def _follow(path: str, options: Namespace, shown: _Shown, stopped: threading.Event, choice: DialectChoice) -> int:
-    """Follow one run to its end, or until *stopped*, and return an exit code."""
-    from toyspec.reading.follower import follow_last
+def _rank(text: str) -> int | None:
+    """Return the rank in *text*, None for all; raise ArgumentTypeError."""
+    if text == "all":
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > _RANK_DIGITS:
+        raise ArgumentTypeError(f"{text!r} must be an integer ≥ 0, or all")
+    return int(text)
 
-    def caught_up(seconds: float) -> None:
-        shown.catch_up()
-        if stopped.wait(seconds):
+
+class _Followed(NamedTuple):
+    """A stream that is followed, or the path where one may appear."""
+
+    name: str
+    """The path by which its run was named, or found."""
+    stream: str | None
+    """The path of the stream; None without one."""
+    place: str
+    """The stream, or the path where it may appear."""
+    rank: int | None = None
+    """Which rank of its run it is, where each of several is followed."""
+
+
+class _Ends(NamedTuple):
+    """When to stop."""
+
+    stopped: threading.Event
+    """Set where another run could not be followed any more, or the user has ended all."""
+    first: threading.Event | None
+    """Set once rank 0 of the run has ended, where the others are followed too."""
+    known: Container[int | None]
+    """The ranks of the run that are followed."""
+
+
+class _LeftError(Exception):
+    """The run has ended, and no writer holds the log of this rank of it."""
+
+
+class _Pause:
+    """What happens whenever all that a stream has was read."""
+
+    def __init__(self, each: _Followed, shown: _Shown, ends: _Ends, known: Container[int | None] | None) -> None:
+        """Report ranks that are not *known* and appear beside the stream; none where it is None."""
+        self._each, self._shown, self._ends = each, shown, ends
+        self._known = known
+        self._looked_at = 0
+        self._may_end = False
+
+    def __call__(self, seconds: float) -> None:
+        """Print what is kept, and wait for *seconds*; raise where nothing more is to come."""
+        self._shown.catch_up()
+        first = self._ends.first
+        if self._each.rank and first is not None and first.is_set():
+            # What was written before the lock was given up is read by the poll between.
+            if self._may_end:
+                raise _LeftError
+            self._may_end = not is_locked(self._each.place)
+        if self._known is not None:
+            self._report_ranks(self._known)
+        if self._ends.stopped.wait(seconds):
             raise _StoppedError
 
+    def _report_ranks(self, known: Container[int | None]) -> None:
+        """Report once which other ranks have begun to log."""
+        place = self._each.place
+        stream = place if place.endswith(EVENTS_FILE) else os.path.join(place, EVENTS_FILE)
+        try:
+            looked_at = os.stat(os.path.dirname(stream)).st_mtime_ns
+        except OSError:
+            return
+        if looked_at == self._looked_at:
+            return
+        self._looked_at = looked_at
+        new = [str(rank) for rank in ranks_beside(stream) if rank not in known]
+        if new:
+            self._known = None
+            ranks = some_of(new, _MOST_NAMED_RANKS)
+            _say(f"{printable(self._each.name)}: rank {ranks} logs too; start tail again to follow all ranks")
+
+
+def _follow(each: _Followed, options: Namespace, shown: _Shown, pause: _Pause, choice: DialectChoice) -> int:
+    """Follow one stream to its end, or until it has no more to come, and return an exit code."""
+    from toyspec.reading.follower import follow_last
+
     idle = 0.0 if options.once else options.idle_timeout
-    health = _health(options)
     try:
         last = None if options.all else options.lines
-        with follow_last(path, last, idle_seconds=idle, sleep=caught_up, dialect=choice) as follower:
-            is_said = False
-            for item in follower:
-                if follower.dialect is not None and not is_said:
-                    is_said = True
-                    _say(follower.dialect.sentence)
-                shown.take(item)
-                if health is not None and isinstance(item, Record):
-                    for alert in health.take(item):
-                        if item.kind != "alert":
-                            shown.take(alert_line(alert, Terminal(color=options.color)))
+        with follow_last(each.place, last, idle_seconds=idle, sleep=pause, dialect=choice) as follower:
+            _show_all(follower, options, shown)
         shown.catch_up()
+    except _LeftError:
+        return exit_codes.OK
     except StreamError as error:
         _say(str(error))
         return exit_codes.USAGE
     if isinstance(follower.trouble, OSError):
-        _say(f"{printable(path)}: {cause_of(follower.trouble)}")
+        _say(f"{printable(each.place)}: {cause_of(follower.trouble)}")
         return exit_codes.USAGE
     return exit_codes.OK
+
+
+def _show_all(follower: Follower, options: Namespace, shown: _Shown) -> None:
+    """Show what *follower* yields, and the incidents in it."""
+    health = _health(options)
+    is_said = False
+    for item in follower:
+        if follower.dialect is not None and not is_said:
+            is_said = True
+            _say(follower.dialect.sentence)
+        shown.take(item)
+        if health is not None and isinstance(item, Record):
+            for alert in health.take(item):
+                if item.kind != "alert":
+                    shown.take(alert_line(alert, Terminal(color=options.color)))
+
+
+def _follow_rank(each: _Followed, options: Namespace, shown: _Shown, ends: _Ends, choice: DialectChoice) -> int:
+    """Do what ``_follow`` does; where *each* is rank 0, its end is that of the run."""
+    is_first = each.rank in (0, None)
+    reports = is_first and options.rank is None and not (options.once or options.raw) and not is_address(each.place)
+    try:
+        return _follow(each, options, shown, _Pause(each, shown, ends, ends.known if reports else None), choice)
+    finally:
+        if is_first and ends.first is not None:
+            ends.first.set()
 
 
 def _health(options: Namespace) -> RecordHealth | None:
@@ -226,28 +337,65 @@ def _validate(options: Namespace) -> None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
 
 
-def _runs(paths: Sequence[str], choice: DialectChoice) -> list[NamedRun]:
-    """Return each run once; raise StreamError, and UsageError where they are too many to follow."""
-    runs = list(dict.fromkeys(runs_at(paths, choice)))
+def _followed(options: Namespace, choice: DialectChoice) -> list[_Followed]:
+    """Return each stream to follow once; raise StreamError, and UsageError where they are too many."""
+    runs = list(dict.fromkeys(runs_at(options.runs, choice)))
     if len(runs) > _MOST_RUNS:
         raise UsageError(f"{len(runs)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
-    return runs
+    found = [each for run in runs for each in _ranks(run, options)]
+    if len(found) > _MOST_RUNS:
+        raise UsageError(f"{len(found)} logs of ranks; name fewer runs, or leave out all ranks but one with --rank 0")
+    return found
 
 
-def _each_shown(runs: Sequence[NamedRun], options: Namespace) -> Iterator[tuple[NamedRun, _Shown]]:
-    """Yield each run, with what prints it: with a short name before each line if there are several."""
+def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
+    """Yield the streams of the ranks of *run* that the options ask for."""
+    from toyspec.runs.rank_states import latest_ranks
+
+    own = _Followed(run.path, run.stream, run.place)
+    if options.rank is not None and options.rank > 0:
+        directory, name = os.path.split(run.place) if run.stream is not None else (run.path, EVENTS_FILE)
+        if name != EVENTS_FILE:
+            raise UsageError(f"{run.path}: not the {EVENTS_FILE} of a run, which alone has other ranks")
+        stream = path_in(directory, rank_file(options.rank))
+        yield own._replace(stream=stream, place=stream)
+        return
+    others = {} if run.stream is None else latest_ranks(run.stream)
+    if others and options.rank is None and options.raw:
+        # No line of JSON names its rank.
+        further = "1 further rank logs" if len(others) == 1 else f"{len(others)} further ranks log"
+        _say(f"{printable(run.path)}: {further}; --rank {min(others)} forwards the lines of one")
+    if not others or options.rank == 0 or options.raw:
+        yield own
+        return
+    yield own._replace(rank=0)
+    for rank, stream in others.items():
+        yield own._replace(stream=stream, place=stream, rank=rank)
+
+
+def _each_shown(runs: Sequence[_Followed], options: Namespace) -> Iterator[tuple[_Followed, _Shown]]:
+    """Yield each stream, with what prints it: with a short name before each line if there are several."""
     terminal = Terminal(color=options.color)
     if len(runs) == 1:
         yield runs[0], _Shown(options, terminal)
         return
-    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in [each.path for each in runs]]
-    names = [place.rpartition("/")[2] for place in places]
-    names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
+    names = _names(runs)
     room = max(map(width, names))
     lock = threading.Lock()
     for index, (each, name) in enumerate(zip(runs, names, strict=True)):
         prefix = terminal.curve(padded(name, room), index) + "  "
         yield each, _Shown(options, terminal, prefix=(prefix, room + 2), lock=lock)
+
+
+def _names(runs: Sequence[_Followed]) -> list[str]:
+    """Return a short name of each of *runs*: that of the run where there are several, and the rank."""
+    paths = list(dict.fromkeys(each.name for each in runs))
+    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in paths]
+    names = [place.rpartition("/")[2] for place in places]
+    names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
+    short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))
+    ranks = ["" if each.rank is None else f"rank {each.rank}" for each in runs]
+    return [" ".join(filter(None, [short[each.name], rank])) for each, rank in zip(runs, ranks, strict=True)]
 
 
 class _Shown:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.errors import ProfileError
+from toyspec.errors import ProfileError, must_be_one_of
 from toyspec.format import profiles
 from toyspec.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.generated.fields import DATE_TIMES, FIELDS, REQUIRED
@@ -103,8 +103,8 @@ def profile_named(text: str) -> str:
         return text
     if os.path.isdir(text):
         return load_profile(os.path.abspath(text)).name
-    known = ", ".join([*_OURS, *_LOADED])
-    raise ValueError(f"profile is {text!r}; it must be one of {known}, or a directory with {STREAM_FILE}")
+    known = must_be_one_of([*_OURS, *_LOADED])
+    raise ValueError(f"profile is {text!r}; {known}, or a directory with {STREAM_FILE}")
 
 
 @cache

@@ -29,6 +29,14 @@ def rank_file(rank: int) -> str:
     return EVENTS_FILE if rank == 0 else f"{RANKS_BEGIN}{rank}.jsonl"
 
 
+def is_of_latest_attempt(rank: int, world_size: int | None) -> bool:
+    """Return whether *rank* is one of the *world_size* processes of the latest attempt; True where that is not known.
+
+    A run that went on with fewer processes keeps the logs of the others.
+    """
+    return world_size is None or rank < world_size
+
+
 def media_file(sha256: str, media_type: str) -> str | None:
     """Return the path of a media file from the bundle, with ``/``; None if *sha256* is not 64 lower-case digits."""
     if _HASH.fullmatch(sha256) is None:

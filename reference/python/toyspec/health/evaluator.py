@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from toyspec.format.run_files import is_of_latest_attempt
 from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, DiskRule, MetricRule, RankBehindRule, StallRule
 from toyspec.health.series import WatchedSeries
+from toyspec.reading.attempts import world_size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,6 +95,7 @@ class HealthEvaluator:
         self._several = False
         self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
         self._processes: dict[int, _Process] = {}
+        self._world_size: int | None = None
         self._metrics = 0
         self.unwatched = 0
         """Number of metrics that are not watched, since there are too many."""
@@ -114,6 +117,8 @@ class HealthEvaluator:
         process = self._process(rank)
         kind = record.kind
         found: list[HealthAlert] = []
+        if rank == 0:
+            self._world_size = world_size_of(record) or self._world_size
         if kind == "run_start":
             process.phase = record.phase or "train"
         if kind == "run_resume" and record.profile == "toy/v1":
@@ -191,7 +196,7 @@ class HealthEvaluator:
         """Take in that the last record with progress was *seconds* ago."""
         process = self._processes.get(rank)
         found: list[HealthAlert] = []
-        if process is None:
+        if process is None or not is_of_latest_attempt(rank, self._world_size):
             return found
         for rule in self._stalls:
             limit = self._limit(rule, process)
@@ -356,7 +361,7 @@ class HealthEvaluator:
         return self._slow.setdefault(rule.name, set())
 
     def _all(self) -> Iterable[_Process]:
-        return self._processes.values()
+        return [each for rank, each in self._processes.items() if is_of_latest_attempt(rank, self._world_size)]
 
     def _all_have(self, name: str) -> bool:
         return all(len(each.durations.get(name, ())) >= _LEAST_RANK_VALUES for each in self._all())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
+from toyspec.errors import must_be_one_of
 from toyspec.escaping import printable, shortened
 from toyspec.generated.runs import LOSS_NAMES
 from toyspec.health.presets import PRESETS
@@ -226,7 +227,7 @@ def _add(rules: dict[str, AnyRule], table: Mapping[str, Any], own: set[str]) -> 
     if "preset" in table:
         _only(table, ("preset",), "a table with preset has nothing else; put rules into tables of their own")
         if not isinstance(table["preset"], str):
-            raise HealthRuleError("preset", f"preset must be one of {', '.join(PRESETS)}")
+            raise HealthRuleError("preset", f"preset is {shortened(repr(table['preset']))}; {must_be_one_of(PRESETS)}")
         try:
             rules.update((rule.name, rule) for rule in preset_rules(table["preset"]))
         except ValueError as error:

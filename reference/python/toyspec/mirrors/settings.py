@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from toyspec.errors import check_choice
 from toyspec.writing.companions import CompanionOrder
 
 Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
@@ -69,8 +70,7 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which an ended run is tried again while the service does not answer."""
 
     def __post_init__(self) -> None:
-        if self.to not in get_args(Service):
-            raise ValueError(f"to is {self.to!r}; it must be one of {', '.join(map(repr, get_args(Service)))}")
+        check_choice("to", self.to, get_args(Service))
 
     def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
         """Return the process that sends the run at *stream* on while it is written."""

@@ -31,6 +31,12 @@ _TRAINING = frozenset((_TRAIN, "eval"))
 _MAX_STEP = (1 << 63) - 1
 
 
+def world_size_of(record: Record) -> int | None:
+    """Return the number of processes that a run has from *record* on; None where the record does not say it."""
+    size = record.get("world_size") if record.kind in (_START, _RESUME) and record.profile == "toy/v1" else None
+    return size if type(size) is int and size > 0 else None
+
+
 class Attempts:
     """Learns the resumptions from all records of a stream, then filters the same records.
 

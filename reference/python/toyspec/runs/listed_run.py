@@ -84,6 +84,7 @@ class ListedRun(RunSummary):
     start: dict[str, Any] = _read("start")
     end: dict[str, Any] | None = _read("end")
     kinds: dict[str, int] = _read("kinds")
+    world_size: int | None = _read("world_size")
     series: dict[str, Curve] = _read("series")
     step_names: dict[str, str] = _read("step_names")
     goals: dict[str, str] = _read("goals")

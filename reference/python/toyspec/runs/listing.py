@@ -28,6 +28,7 @@ from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
 from toyspec.runs.history import table_library
+from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
 from toyspec.runs.walking import NotALog, Stream
@@ -71,7 +72,7 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     if isinstance(names, LogNames):
         names.on_look = on_look
     errors, streams = streams_below(named, names, others.append)
-    summarize = summarize_run if read == "whole" else summarize_ends
+    summarize = partial(_summary, summarize_run if read == "whole" else summarize_ends, choice)
     may_be_other = choice.is_named or choice.may_be_own
     found = (
         engine_ends([each for each in streams if not each.path.endswith(".json")])
@@ -81,7 +82,7 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     unread = [stream for stream in streams if stream.path not in found] if found else streams
     total, skipped = sum(stream.size for stream in streams), len(others)
     done = total - sum(stream.size for stream in unread)
-    for stream, summary in each_result(unread, lambda stream: summarize(stream.path, dialect=choice)):
+    for stream, summary in each_result(unread, summarize):
         if on_progress is not None:
             on_progress(done, total)
         try:
@@ -103,6 +104,13 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     return Runs(listed, errors=errors, skipped=skipped).sort("run").sort("final_loss")
 
 
+def _summary(summarize: Callable[..., RunSummary], choice: DialectChoice, stream: Stream) -> RunSummary:
+    """Return the summary of *stream*, with the states of its other ranks where it is in a store."""
+    found = summarize(stream.path, dialect=choice)
+    found.known_ranks = ranks_in_store(stream.path, stream.identity)
+    return found
+
+
 def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
     """Return the summary of the whole stream of *run*; that of its ends if it cannot be read any more."""
     try:
@@ -111,6 +119,7 @@ def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
         run.read_rest = None
         return run
     found.choice, found.may_be_annotated = run.choice, run.may_be_annotated
+    found.known_ranks = run.known_ranks
     return found
 
 

@@ -7,21 +7,37 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
-from toyspec.format.run_files import ranks_beside
+from toyspec.format.run_files import is_of_latest_attempt, rank_file, ranks_beside
+from toyspec.places.addresses import is_address, path_in
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.run_facts import RankState, unended, warnings_of
+from toyspec.runs.walking import ranks_in
 from toyspec.system_calls import is_locked
 
 if TYPE_CHECKING:
     from toyspec.runs.summary import RunState, RunSummary
 
 
-def states_of_other_ranks(stream: str) -> list[RankState]:
+def states_of_other_ranks(stream: str, identity: str = "") -> list[RankState]:
     """Return the states of the logs of ranks from 1 on, of the run with *stream*.
 
-    A log that cannot be read is damaged, and of a long one only the ends are read.
+    A log that cannot be read is damaged, and of a long one only the ends are read. A store is not listed for them: they
+    are those in the *identity* with which a search has found the stream.
     """
+    if is_address(stream):
+        directory = stream.rpartition("/")[0]
+        found = ranks_in(identity).items()
+        places = {rank: (path_in(directory, rank_file(rank)), version) for rank, version in found}
+        return [
+            RankState(rank, _known_state(path, version) if version else _read_state(path))
+            for rank, (path, version) in places.items()
+        ]
     return [RankState(rank, _state_at(path)) for rank, path in ranks_beside(stream).items()]
+
+
+def ranks_in_store(stream: str, identity: str) -> list[RankState] | None:
+    """Return what ``states_of_other_ranks`` does of a run in a store; None of another, which is asked at any time."""
+    return states_of_other_ranks(stream, identity) if is_address(stream) else None
 
 
 def _state_at(path: str) -> RunState:
@@ -37,13 +53,39 @@ def _state_at(path: str) -> RunState:
 
 # A run that is written is listed again and again, and the logs of its other ranks change seldom after their end.
 @lru_cache(maxsize=1 << 14)
-def _known_state(path: str, *_: int) -> RunState:
+def _known_state(path: str, *_: int | str) -> RunState:
+    return _read_state(path)
+
+
+def _read_state(path: str) -> RunState:
     try:
         return summarize_ends(path).extent.state
     except StreamError:
         return "damaged"
 
 
+def latest_ranks(stream: str) -> dict[int, str]:
+    """Return the paths of the logs of other ranks of the run with *stream*, without torn ones of an earlier attempt."""
+    paths = ranks_beside(stream)
+    broken = unended(states_of_other_ranks(stream), None)
+    if not broken:
+        return paths
+    try:
+        size = summarize_ends(stream).world_size
+    except StreamError:
+        return paths
+    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, size)}
+    return {rank: path for rank, path in paths.items() if rank not in gone}
+
+
 def warnings_in(run: RunSummary) -> list[str]:
     """Return in words why *run* is not as well as its state says: see ``warnings_of``."""
-    return warnings_of(unended(states_of_other_ranks(run.path)), is_loss_not_finite=run.facts.is_final_loss_not_finite)
+    return warnings_of(unended_in(run), is_loss_not_finite=run.facts.is_final_loss_not_finite)
+
+
+def unended_in(run: RunSummary) -> list[RankState]:
+    """Return the other ranks of *run* whose log is not whole: see ``unended``."""
+    known = states_of_other_ranks(run.path) if run.known_ranks is None else run.known_ranks
+    found = unended(known, None)
+    # Of a long run, its size is searched for.
+    return unended(found, run.world_size) if found else []

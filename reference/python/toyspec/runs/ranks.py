@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import is_of_latest_attempt, rank_of
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.rows import encodable
@@ -36,6 +36,8 @@ _MANY_STEPS = 10
 _MOST_RANKS = 1 << 20
 _ENDED_WELL = (None, "completed")
 
+_Log = TypeVar("_Log")
+
 
 class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far one process of a run came."""
@@ -50,7 +52,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     first_step: int | None
     last_step: int | None
     behind: int | None
-    """Number of steps that it lacks to the rank that came furthest; None without steps."""
+    """Number of steps that it lacks to the rank that came furthest; None without steps, and of an earlier attempt."""
     regions: int
     """Number of regions that it entered and left after its last step."""
     step_seconds: float | None
@@ -60,7 +62,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     last_at: float | None
     """Time of its last record before ``run_end``, in seconds since 1970; None where ``started_at`` is missing."""
     silent_seconds: float | None
-    """Time from then to the last record of any rank, in seconds."""
+    """Time from then to the last record of any rank, in seconds; None for a rank of an earlier attempt."""
 
 
 class RankSpread(NamedTuple):
@@ -117,7 +119,7 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def latest(self) -> list[RankProgress]:
         """The ranks that the last attempt has; all where it is not known."""
-        return _latest(self.ranks, self.world_size)
+        return list(_latest({each.rank: each for each in self.ranks}, self.world_size).values())
 
 
 def ranks_of(run: str | os.PathLike[str]) -> Ranks:
@@ -140,10 +142,12 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
             errors.append(PathError(place, error.fact))
             if len(errors) == len(places):
                 raise
-    rows = [_progress(rank, log, list(logs.values())) for rank, log in logs.items()]
     # Of a run that went on with fewer processes, the streams of the others still have the earlier number.
-    size = (logs[0].size if 0 in logs else 0) or max((log.size for log in logs.values()), default=0) or None
-    own = _latest(rows, size)
+    sizes = {rank: log.summary.world_size or 0 for rank, log in logs.items()}
+    size = sizes.get(0) or max(sizes.values(), default=0) or None
+    latest = _latest(logs, size)
+    rows = [_progress(rank, log, latest) for rank, log in logs.items()]
+    own = [each for each in rows if each.rank in latest]
     first = next(iter(logs.values())).summary
     return Ranks(
         run_id=first.facts.run_id,
@@ -154,15 +158,11 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
         errors=tuple(errors),
         first_to_stop=_first_to_stop(own),
         slowest=_slowest(own),
-        metrics=_spreads({each.rank: logs[each.rank].summary for each in own}),
+        metrics=_spreads({rank: log.summary for rank, log in latest.items()}),
         metrics_elsewhere=list(
             dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
         ),
     )
-
-
-def _latest(rows: list[RankProgress], size: int | None) -> list[RankProgress]:
-    return [each for each in rows if size is None or each.rank < size] or rows
 
 
 def ranks_row(ranks: Ranks) -> dict[str, Any]:
@@ -182,8 +182,6 @@ class _RankLog:
 
     def __init__(self, path: str) -> None:
         self.summary = summarize_run(path)
-        self.size = 0
-        """Number of processes that it says."""
         self.last_at: float | None = None
         self._base: tuple[float, float] | None = None
         self._step: tuple[float, float] | None = None
@@ -196,10 +194,6 @@ class _RankLog:
 
     def _take(self, record: Record) -> None:
         time, step = record.time, record.step
-        size = record.get("world_size")
-        if record.kind in ("run_start", "run_resume") and type(size) is int and size > 0:
-            # The last attempt counts: a restart may change it.
-            self.size = size
         if time is None:
             return
         if record.kind in ("run_start", "run_resume"):
@@ -228,10 +222,19 @@ def _wall(text: object) -> float | None:
         return None
 
 
-def _progress(rank: int, log: _RankLog, every: Sequence[_RankLog]) -> RankProgress:
+def _latest(ranks: Mapping[int, _Log], size: int | None) -> Mapping[int, _Log]:
+    """Return those of *ranks* that the latest attempt of *size* processes has; all where it has none of them."""
+    return {rank: each for rank, each in ranks.items() if is_of_latest_attempt(rank, size)} or ranks
+
+
+def _progress(rank: int, log: _RankLog, latest: Mapping[int, _RankLog]) -> RankProgress:
+    """Return how far *rank* came beside the *latest* ones."""
     summary = log.summary
-    furthest = max((each.summary.last_step for each in every if each.summary.last_step is not None), default=0)
-    latest = max((each.last_at for each in every if each.last_at is not None), default=0.0)
+    furthest = max(
+        (each.summary.last_step for each in latest.values() if each.summary.last_step is not None), default=0
+    )
+    last_at = max((each.last_at for each in latest.values() if each.last_at is not None), default=0.0)
+    is_latest = rank in latest
     return RankProgress(
         rank=rank,
         path=summary.path,
@@ -240,12 +243,12 @@ def _progress(rank: int, log: _RankLog, every: Sequence[_RankLog]) -> RankProgre
         error=summary.facts.error,
         first_step=summary.first_step,
         last_step=summary.last_step,
-        behind=None if summary.last_step is None else furthest - summary.last_step,
+        behind=None if summary.last_step is None or not is_latest else furthest - summary.last_step,
         regions=log.regions,
         step_seconds=median(log.step_times) if log.step_times else None,
         compute_seconds=median(log.compute_times) if log.compute_times else None,
         last_at=log.last_at,
-        silent_seconds=None if log.last_at is None else latest - log.last_at,
+        silent_seconds=None if log.last_at is None or not is_latest else last_at - log.last_at,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.format.run_files import MEDIA_FOLDER
+from toyspec.format.run_files import MEDIA_FOLDER, rank_of
 from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
@@ -99,12 +99,13 @@ class _Tree:
                 continue
             self.is_empty = False
             directory, _, name = entry.address.rpartition("/")
-            if name in OF_A_BUNDLE:
+            is_beside = name in OF_A_BUNDLE or bool(rank_of(name))
+            if is_beside:
                 self._beside[directory] = f"{self._beside.get(directory, '')} {name} {entry.identity}"
-                self.is_bundle = self.is_bundle or directory == root
+                self.is_bundle = self.is_bundle or (directory == root and name in OF_A_BUNDLE)
             if name in STREAM_NAMES or is_hinted(name, hints):
                 self._add(directory, Listed(name, entry.address, entry.size, entry.identity))
-            elif name not in OF_A_BUNDLE:
+            elif not is_beside:
                 others, example = others + 1, example or entry.address
             if directory == root and name == last:
                 break

@@ -51,18 +51,24 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
         found["said"] = _said(said)
     if row.facts.is_final_loss_not_finite:
         found["loss_not_finite"] = True
+    if summary.world_size is not None:
+        found["world_size"] = summary.world_size
     found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
-    return with_ranks(
-        found | {"findings": None, "left_out": left_out, "message": None}, states_of_other_ranks(summary.path)
-    )
+    found |= {"findings": None, "left_out": left_out, "message": None}
+    if summary.known_ranks is None:
+        return with_ranks(found, states_of_other_ranks(summary.path))
+    return with_ranks(found, summary.known_ranks, are_served=False)
 
 
-def with_ranks(row: dict[str, Any], others: Sequence[RankState]) -> dict[str, Any]:
-    """Return *row* with the ranks from 1 on as they are now, in place of those that were there when it was made."""
+def with_ranks(row: dict[str, Any], others: Sequence[RankState], *, are_served: bool = True) -> dict[str, Any]:
+    """Return *row* with the ranks from 1 on as they are now, in place of those that were there when it was made.
+
+    Those that are not *are_served* have no curves of their own: only which are not whole is in the row.
+    """
     found = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
-    if others:
+    if others and are_served:
         found["other_ranks"] = [each.rank for each in others]
-    if wrong := unended(others):
+    if wrong := unended(others, row.get("world_size")):
         found["unended_ranks"] = list(map(list, wrong))
     return found
 

@@ -10,6 +10,7 @@ import msgspec
 
 from toyspec.findings import state_text
 from toyspec.format.numbers import number
+from toyspec.format.run_files import is_of_latest_attempt
 from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
 
 if TYPE_CHECKING:
@@ -198,9 +199,16 @@ class RunFacts:
         return settings_of(self.summary.settled_start)
 
 
-def unended(ranks: Iterable[RankState]) -> list[RankState]:
-    """Return those of *ranks* whose log is torn or damaged."""
-    return [each for each in ranks if each.state in ("torn", "damaged")]
+def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankState]:
+    """Return those of *ranks* whose log is damaged, or torn and of the latest attempt, that of *world_size* processes.
+
+    A process that a restart leaves out writes no end.
+    """
+    return [
+        each
+        for each in ranks
+        if each.state == "damaged" or (each.state == "torn" and is_of_latest_attempt(each.rank, world_size))
+    ]
 
 
 def warnings_of(ranks: Sequence[tuple[int, str]], *, is_loss_not_finite: bool) -> list[str]:

@@ -16,7 +16,7 @@ from toyspec.generated.runs import COLUMNS, LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.annotations import NONE, Annotations, read_annotations
-from toyspec.reading.attempts import Attempts
+from toyspec.reading.attempts import Attempts, world_size_of
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.profile_detection import manifest_start, read_manifest
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
     from toyspec.runs.history import History
+    from toyspec.runs.run_facts import RankState
 
     Taken = Record | NumberBlock | RowBlock
     import toyspec_engine
@@ -83,6 +84,8 @@ class RunSummary:
     """What the stream was read by, where that was chosen."""
     read_rest: Callable[[], RunSummary] | None = None
     """Where only the ends of the stream were read: returns the summary of all of it."""
+    known_ranks: Sequence[RankState] | None = None
+    """The states of the logs of its other ranks, where they were found out before: of a run in a store or a catalog."""
     find_resumptions: Callable[[], Iterable[Record]] | None = None
     """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
 
@@ -102,6 +105,7 @@ class RunSummary:
         """The first run_start; the manifest of a kaun run; empty where there is none."""
         self.end: dict[str, Any] | None = None
         """The last run_end; None where there is none, and where the run has gone on after it."""
+        self._world_size: int | None = None
         self.kinds: dict[str, int] = {}
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
@@ -263,6 +267,13 @@ class RunSummary:
             return self.start
         return reduce(start_after, self.find_resumptions(), self.start)
 
+    @property
+    def world_size(self) -> int | None:
+        """Number of processes of the latest attempt; None where the run does not say it."""
+        resumptions = () if self.find_resumptions is None else self.find_resumptions()
+        sizes = [size for record in resumptions if (size := world_size_of(record)) is not None]
+        return sizes[-1] if sizes else self._world_size
+
     @cached_property
     def facts(self) -> RunFacts:
         """What every run has, by the names of its columns."""
@@ -360,6 +371,7 @@ class RunSummary:
                 # A resumption before it, in a log whose first lines are lost, has settings alone.
                 self.start = _with_settings(start, self.start.get("config"))
         self.start = start_after(self.start, record)
+        self._world_size = world_size_of(record) or self._world_size
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)

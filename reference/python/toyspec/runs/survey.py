@@ -22,7 +22,7 @@ from toyspec.runs.walking import OF_A_BUNDLE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
@@ -81,6 +81,8 @@ class Survey(msgspec.Struct):
     passed_over: list[str] = msgspec.field(default_factory=list)
     """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
+    logs: dict[str, Sort] = msgspec.field(default_factory=dict)
+    """The paths of streams and of logs that are read in place, each with its sort."""
 
 
 class Importable(Protocol):
@@ -132,10 +134,10 @@ def survey(
         entry = found.setdefault((lying.sort, lying.format), lying)
         entry.files += 1
         entry.bytes += _size(path)
-        log = os.path.dirname(path) if os.path.dirname(path) in in_parts else path
-        example = place if place is not None and lying.sort == "foreign" else log or os.curdir
+        example = place if place is not None and lying.sort == "foreign" else _log_of(path, in_parts) or os.curdir
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
+    result.logs = {_log_of(path, in_parts): own.sort for path, _, own in seen if own.sort in ("profile", "dialect")}
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
     kinds: dict[str, list[str]] = {}
     for path in beside:
@@ -149,6 +151,20 @@ def survey(
     result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
+
+
+def _log_of(path: str, in_parts: Container[str]) -> str:
+    """Return the log that the file *path* is or belongs to; *in_parts* are the directories of logs in parts."""
+    directory = os.path.dirname(path)
+    return directory if directory in in_parts else path
+
+
+def is_stream(path: str) -> bool:
+    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
+    with suppress(StreamError, OSError):
+        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
+        return first is not None and detect_profile_at(path, first) is not None
+    return False
 
 
 def _kind_of(path: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from toyspec.findings import PathError
 from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
+from toyspec.format.run_files import RANKS_BEGIN
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
@@ -25,6 +26,7 @@ SIDECARS = (MANIFEST_FILE, "flow.json")
 """Names of the files beside a stream that belong to its run."""
 OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE, ANNOTATIONS_FILE])
 """Names of all files of a run that are not streams."""
+_RANK_BESIDE = re.compile(rf" {re.escape(RANKS_BEGIN)}([1-9][0-9]{{0,8}})\.jsonl (\S*)", re.ASCII)
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -55,6 +57,11 @@ class Stream(msgspec.Struct, frozen=True):
     def is_below(self) -> bool:
         """True where neither the stream nor the directory that it is in was named."""
         return self.root is not None and os.path.dirname(self.path) != self.root.rstrip(os.sep)
+
+
+def ranks_in(identity: str) -> dict[int, str]:
+    """Return the ranks from 1 on whose logs are beside the stream of *identity*, each with the version of its log."""
+    return dict(sorted((int(rank), version) for rank, version in _RANK_BESIDE.findall(identity)))
 
 
 class NoStream(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from toyspec.errors import check_choice
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ class LogConfig:
                 raise ValueError(f"{name} is {value!r}; it must be a number of steps, or 0 for never")
         if not self.max_wandb_mb >= 0:
             raise ValueError(f"max_wandb_mb is {self.max_wandb_mb!r}; it must not be negative")
-        if self.exist not in get_args(Exist):
-            raise ValueError(f"exist is {self.exist!r}; it must be one of {', '.join(map(repr, get_args(Exist)))}")
+        check_choice("exist", self.exist, get_args(Exist))
         if self.runs_root is not None and self.record_every == 0:
             raise ValueError("record_every is 0, but a bundle records steps; runs_root=None writes no bundle")
         if self.project is not None and self.runs_root is None:

@@ -16,8 +16,9 @@ import msgspec
 from toyspec.errors import StreamError
 from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
+from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.rows import encodable, row_of, unread_row, unreadable_row
-from toyspec.runs.walking import Stream
+from toyspec.runs.walking import Stream, ranks_in
 from toyspec.system_calls import is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore, KeptCurves
@@ -367,6 +368,9 @@ class LiveRuns:
                 if known is None and self._foreign.get(path) != stream.version:
                     new.append(self._add(root, stream))
                 elif known is not None and known.root is root and known.beside != stream.identity:
+                    if root.is_remote and ranks_in(known.beside) != ranks_in(stream.identity):
+                        # What their logs say now is read with the row.
+                        new.append(known)
                     known.take_beside(stream)
                     self._annotate(known)
                     if known.version != stream.version:
@@ -553,6 +557,7 @@ class LiveRuns:
                     entry.file = ScannedRun(entry.path, self.dialect)
                 entry.file.read()
                 entry.file.scan.summary.may_be_annotated = entry.may_be_annotated
+                entry.file.scan.summary.known_ranks = ranks_in_store(entry.path, entry.beside)
                 row = row_of(entry.file.scan.summary, entry.run)
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:

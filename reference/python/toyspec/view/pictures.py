@@ -29,8 +29,6 @@ _NAME_CHARS = 60
 _PANEL = (3.6, 2.5)
 _ALONE = (6.0, 3.4)
 _DOTS_PER_INCH = 200
-# Crosses that lie nearer to each other would be a blot.
-_MOST_CROSSES = 60
 # Powers of ten between these are written out.
 _LEAST_POWER, _MOST_POWER = -4, 5
 _HOURS, _MINUTES = 3 * 3600.0, 3 * 60.0
@@ -229,12 +227,8 @@ def _alone(values: Sequence[float]) -> list[int]:
 
 
 def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> None:
-    found = [place / unit for place, number in zip(stretch.place, stretch.not_finite, strict=True) if number]
-    apart = (max(stretch.place) - min(stretch.place)) / unit / _MOST_CROSSES if found else 0.0
-    places: list[float] = []
-    for place in found:
-        if not places or abs(place - places[-1]) >= apart:
-            places.append(place)
+    # Each point has its own, however near they are: crosses over each other are a row of ticks.
+    places = [place / unit for place, number in zip(stretch.place, stretch.not_finite, strict=True) if number]
     if places:
         axes.plot(
             places, [0.02] * len(places), "x", color=color, markersize=4, markeredgewidth=0.9, clip_on=False, zorder=3,

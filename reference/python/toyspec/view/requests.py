@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, must_be_one_of
 from toyspec.format.run_files import media_file, rank_of
 from toyspec.generated.media import EXTENSIONS
 from toyspec.generated.runs import TOKEN_COUNTS
@@ -119,7 +119,7 @@ class Answers:
         metrics = query.get("metric") or [_required(query, "metric")]
         axis = _one(query, "x", "step")
         if axis not in AXES:
-            raise RefusedError(400, f"x is {axis!r}; it must be one of {', '.join(AXES)}")
+            raise RefusedError(400, f"x is {axis!r}; {must_be_one_of(AXES)}")
         runs = query.get("run", ())
         if len(runs) > MOST_RUNS:
             raise RefusedError(400, f"{len(runs)} runs; ask for {MOST_RUNS} at most")

@@ -19,6 +19,7 @@ from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.places.addresses import is_address, public
 from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
 from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaining_of, settings_of
+from toyspec.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -215,7 +216,18 @@ def _row(shown: ShownRun, run: str) -> dict[str, Any]:
             "config": max(0, len(settings) - MOST_SETTINGS),
         },
         "message": None,
-    } | ({"loss_not_finite": True} if shown.said_loss == "null" else {})
+    } | _warnings(shown)
+
+
+def _warnings(shown: ShownRun) -> dict[str, Any]:
+    """Return what a row has beside the state of its run, where there is any."""
+    others = [] if is_address(shown.stream) else list(ranks_in(shown.identity))
+    return {
+        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
+        **({} if shown.world_size is None else {"world_size": shown.world_size}),
+        **({"other_ranks": others} if others else {}),
+        **({} if shown.unended_ranks is None else {"unended_ranks": _decoded(shown.unended_ranks)}),
+    }
 
 
 def _counts(shown: ShownRun) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
+from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.rows import row_of, unreadable_row
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
@@ -50,6 +51,8 @@ class ScanWork(NamedTuple):
     """That of the stream when it was found."""
     may_be_annotated: bool = True
     """See ``Stream``."""
+    beside: str = ""
+    """See ``ViewedRun``."""
 
     @property
     def size(self) -> int:
@@ -76,6 +79,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             if not file.is_known:
                 return Scanned(work.path, identity, None)
             file.scan.summary.may_be_annotated = work.may_be_annotated
+            file.scan.summary.known_ranks = ranks_in_store(work.path, work.beside)
             row = row_of(file.scan.summary, work.run)
             store.save(work.path, *pack(file.scan, file, row))
             return Scanned(work.path, identity, row)
@@ -100,6 +104,7 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
     summary.may_be_annotated = work.may_be_annotated
+    summary.known_ranks = ranks_in_store(work.path, work.beside)
     # The rest of the stream is read next; this row is to be there before.
     summary.find_resumptions = None
     row = row_of(summary, work.run)

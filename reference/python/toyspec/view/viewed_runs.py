@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.run_files import RANKS_BEGIN
 from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import NONE, read_annotations
 from toyspec.reading.stream_files import parts_status
 from toyspec.runs.each_result import each_result
 from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.rows import annotated, with_ranks
-from toyspec.runs.walking import Stream, version_of
+from toyspec.runs.walking import Stream, ranks_in, version_of
 from toyspec.system_calls import cause_of
 from toyspec.view.identities import NO_IDENTITY, identity_of, listed_identity
 from toyspec.view.scanning import ScanWork
@@ -76,8 +75,11 @@ class ViewedRun:
 
     def with_what_is_beside(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return *row* with what annotations say now, and with the states of other ranks."""
-        has_ranks = not self.beside or f" {RANKS_BEGIN}" in self.beside
-        return with_ranks(annotated(row, self.annotations()), states_of_other_ranks(self.path) if has_ranks else ())
+        found = annotated(row, self.annotations())
+        if self.root.is_remote:
+            return found
+        has_ranks = not self.beside or bool(ranks_in(self.beside))
+        return with_ranks(found, states_of_other_ranks(self.path) if has_ranks else ())
 
     @property
     def row(self) -> dict[str, Any] | None:
@@ -117,7 +119,7 @@ class ViewedRun:
 
     def work(self) -> ScanWork:
         """Return what there is to scan."""
-        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated)
+        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated, self.beside)
 
     @property
     def is_large(self) -> bool:

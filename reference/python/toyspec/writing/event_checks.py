@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.inspect import LiteralType, StructType, UnionType, type_info
 
+from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
@@ -81,8 +82,8 @@ def _choices_at(fact: str, kind: str) -> str:
         fields = [field for each in found if isinstance(each, StructType) for field in each.fields]
         types = [field.type for field in fields if field.encode_name == key]
         found = [part for each in types for part in (each.types if isinstance(each, UnionType) else [each])]
-    values = [repr(value) for each in found if isinstance(each, LiteralType) for value in each.values]
-    return f"; it must be one of {', '.join(values)}" if len(values) > 1 else ""
+    values = [value for each in found if isinstance(each, LiteralType) for value in each.values]
+    return f"; {must_be_one_of(values)}" if len(values) > 1 else ""
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:

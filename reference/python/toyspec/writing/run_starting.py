@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
@@ -194,8 +195,8 @@ def _from_environment(exist: Exist, run_id: str | None) -> tuple[Exist, str | No
     if not wanted:
         return exist, run_id
     if wanted not in get_args(Exist):
-        choices = ", ".join(get_args(Exist))
-        raise ValueError(f"the environment variable TOYSPEC_EXIST is {shortened(wanted)}; it must be one of {choices}")
+        allowed = must_be_one_of(get_args(Exist))
+        raise ValueError(f"the environment variable TOYSPEC_EXIST is {shortened(wanted)}; {allowed}")
     run_id = os.environ.get("TOYSPEC_RUN_ID") or None if run_id is None else run_id
     # Without a name there is nothing that could be resumed.
     return (exist if run_id is None else cast("Exist", wanted)), run_id

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamClosedError, StreamRefusedError, ToyspecError
+from toyspec.errors import StreamClosedError, StreamRefusedError, ToyspecError, must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.format.decoding import fitting
@@ -752,7 +752,7 @@ class RunStream:
             given.update({} if found is None else {"phase": found})
             return kind
         named = shortened(str(found))
-        fact = f"it must be one of {', '.join(PHASES)}, got {named}"
+        fact = f"{must_be_one_of(PHASES)}, got {named}"
         if kind == "step":
             if isinstance(given.get("step"), int):
                 self._progress.pass_step(given["step"], str(phase))

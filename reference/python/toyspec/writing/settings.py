@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from toyspec.errors import check_choice
 from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.writing.append_file import Durability
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
@@ -48,9 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability), ("seal", Sealing)):
-            if getattr(self, name) not in get_args(allowed):
-                choices = ", ".join(map(repr, get_args(allowed)))
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {choices}")
+            check_choice(name, getattr(self, name), get_args(allowed))
         if not self.sync_seconds >= 0:
             raise ValueError(f"sync_seconds is {self.sync_seconds}; it must not be negative")
         if self.wait_seconds is not None and not self.wait_seconds >= 0:

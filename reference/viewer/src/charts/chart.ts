@@ -4,7 +4,7 @@ import { button, fill, html } from "../../../typescript/page/elements.js";
 import { type Curve, curveOf } from "../frames.js";
 import type { Axis, Frame, Run } from "../protocol.js";
 import { type LinePlace, show } from "../run/raw-line.js";
-import type { Store } from "../store.js";
+import { MOST_COLOURED, type Store } from "../store.js";
 import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import { Crowd } from "./crowd.js";
@@ -39,8 +39,6 @@ export interface Setting {
   flags?: () => readonly PlacedFlag[];
 }
 
-/** Without a selection more runs than these are drawn in grey. */
-export const MOST_COLOURED = 50;
 /** Repaints while curves arrive are this far apart, in ms. */
 const ARRIVAL_MS = 120;
 /** While curves arrive, the pause between two repaints is at least so many times as long as a repaint: a page has several charts. */
@@ -336,7 +334,7 @@ export class Chart {
     const dots = this.dots(cursor);
     const isOwn = cursor.metric === this.metric;
     drawCursor(pen, this.plot, this.manner(), { place: cursor.place, dots: isOwn || this.plot.series.length <= 12 ? dots : [] });
-    if (isOwn) this.tooltip.show({ plot: this.plot, axis: this.state.x, cursor, dots, hovered: this.pointing.run, anomaly: this.anomaly });
+    if (isOwn) this.tooltip.show({ plot: this.plot, axis: this.state.x, cursor, dots, hovered: this.pointing.run, isColoured: this.colouring !== null, anomaly: this.anomaly });
     else this.tooltip.hide();
   }
 
@@ -394,7 +392,7 @@ export class Chart {
 
   /** True where runs are so many that those which are not selected are background. */
   private get isCrowded(): boolean {
-    return !this.setting.only && this.state.group === "" && this.setting.store.listed.length > MOST_COLOURED;
+    return !this.setting.only && this.setting.store.isCrowded;
   }
 
   private want(): void {
@@ -570,7 +568,7 @@ export class Chart {
   private series(): Series[] {
     const { store, only } = this.setting;
     const { runs, one } = this;
-    const isQuiet = this.isCrowded && runs.length > MOST_COLOURED;
+    const { isCrowded } = this;
     const isWall = this.state.x === "wall";
     const all = [{ metric: this.metric, curves: this.curves }, ...(this.second ? [this.second] : [])];
     const own = all.flatMap(({ metric, curves }, at) => runs.flatMap((run): Series[] => {
@@ -579,7 +577,7 @@ export class Chart {
       const curve = pair?.latest && this.placed(pair.latest, run, metric);
       if (!pair || !curve || Number.isNaN(shift)) return [];
       const [look, isSecond] = [only ? { colour: 0, dash: [] } : store.look(run.id), at > 0];
-      return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isQuiet && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
+      return [{ run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: isCrowded && !store.isSelected(run.id), curve, abandoned: pair.abandoned && this.placed(pair.abandoned, run, metric), smooth: null, shift }];
     }));
     // By another metric's steps, ranks and forks have no place.
     if (this.ranked.length > 0) return withOtherRanks(own, (name, id) => this.others.get(name)?.pair(id), this.state.ranks);

@@ -76,7 +76,7 @@ export function draw(pen: Pen, plot: Plot, manner: Manner, drawCrowd?: DrawCrowd
   if (plot.envelope) drawEnvelope(pieces, plot.envelope);
   const order = [...plot.series].sort((a, b) => rank(a, manner) - rank(b, manner));
   // The run under the pointer stays in it, below its own line: else each move of the pointer would need another picture.
-  const crowd = drawCrowd && !manner.isColoured ? plot.series.filter(({ isQuiet, look }) => isQuiet && look.tint === undefined) : [];
+  const crowd = drawCrowd ? plot.series.filter((series) => isGrey(series, manner)) : [];
   const isCrowd = crowd.length > FEWEST_IN_CROWD;
   if (isCrowd) drawCrowd!(crowd, { colour: manner.colours.quiet, alpha: crowd[0]!.smooth ? FAINT.smoothed : FAINT.plain });
   const inCrowd = new Set(isCrowd ? crowd : []);
@@ -137,9 +137,16 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours, size }: Manner
   }
 }
 
-function colourOf({ run, look, isQuiet }: Series, { colours, hovered, isColoured }: Manner): string {
+/** Returns whether a curve is grey until its run is pointed at. */
+export function isGrey({ look, isQuiet }: Series, { isColoured }: Pick<Manner, "isColoured">): boolean {
+  return look.tint === undefined && isQuiet && !isColoured;
+}
+
+function colourOf(series: Series, manner: Manner): string {
+  const { run, look } = series;
+  const { colours, hovered } = manner;
   if (look.tint !== undefined) return look.tint;
-  if (isQuiet && !isColoured && run.id !== hovered) return colours.quiet;
+  if (isGrey(series, manner) && run.id !== hovered) return colours.quiet;
   return colours.runs[look.colour] ?? colours.text;
 }
 

@@ -2,10 +2,12 @@
 
 import { fill, html } from "../../../typescript/page/elements.js";
 import { cutApart } from "../names.js";
+import { swatch } from "../swatch.js";
 import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
+import { isGrey } from "./drawing.js";
 import { isGroup } from "./grouping.js";
 import { drawn, nameOf, placer, type Plot, type Series } from "./plot.js";
 import { placeText } from "./ticks.js";
@@ -20,6 +22,8 @@ interface Shown {
   cursor: Cursor;
   dots: readonly { series: Series; at: number }[];
   hovered: string | null;
+  /** Whether runs have the colours of a result or a setting. */
+  isColoured: boolean;
   anomaly: Anomaly | null;
 }
 
@@ -52,14 +56,14 @@ export class Tooltip {
   }
 
   /** The runs whose values are next to the pointer, from the top down as the curves are. */
-  private rows({ plot, cursor, dots, hovered }: Shown): { rows: HTMLElement[]; more: number } {
+  private rows({ plot, cursor, dots, hovered, isColoured }: Shown): { rows: HTMLElement[]; more: number } {
     const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
     const valued = dots.map((dot) => ({ ...dot, value: drawn(dot.series, dot.at) }));
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
     const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
     near.sort((a, b) => (Number.isNaN(a.value) ? 1 : Number.isNaN(b.value) ? -1 : b.value - a.value));
     const names = cutApart(near.map(({ series }) => nameOf(series)), MOST_LETTERS);
-    return { rows: near.map((dot) => row(dot, { name: names.get(nameOf(dot.series))!, isHovered: dot.series.run.id === hovered, isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
+    return { rows: near.map((dot) => row(dot, { name: names.get(nameOf(dot.series))!, isHovered: dot.series.run.id === hovered, isGrey: isGrey(dot.series, { isColoured }), isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
   }
 
   private put({ plot, cursor }: Shown): void {
@@ -87,16 +91,16 @@ function flagged({ plot, cursor }: Shown): HTMLElement[] {
   return near.map(({ kind, text }) => html("div", { class: `tooltip-flag flag-${kind}` }, plain(text, 120)));
 }
 
-function row({ series, at, value }: { series: Series; at: number; value: number }, { name, isHovered, isBrief }: { name: string; isHovered: boolean; isBrief: boolean }): HTMLElement {
-  const { curve, look } = series;
+function row({ series, at, value }: { series: Series; at: number; value: number }, { name, ...is }: { name: string; isHovered: boolean; isGrey: boolean; isBrief: boolean }): HTMLElement {
+  const { curve } = series;
   const [low, high, count, nan] = [curve.min[at]!, curve.max[at]!, curve.count[at]!, curve.nan[at]!];
-  const span = !isBrief && (count > 1 || isGroup(series.run)) && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
+  const span = !is.isBrief && (count > 1 || isGroup(series.run)) && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
   const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
   const text = Number.isNaN(value) ? "" : short(value);
   return html(
     "div",
-    { class: isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
-    html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}` }),
+    { class: is.isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
+    swatch(series.look, is.isGrey),
     html("span", { class: "name tooltip-name" }, name),
     html("span", { class: "tooltip-value" }, text, html("small", {}, span)),
     lost !== "" && html("span", { class: "tooltip-lost" }, lost),

@@ -7,6 +7,7 @@ import { sorted } from "../columns.js";
 import { LOSS_NAMES } from "../generated/runs.js";
 import type { Goal, MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
+import { swatch } from "../swatch.js";
 import { Relations } from "./relations.js";
 import { cutApart } from "../names.js";
 import { nameLink, shownName, stateChip } from "../table.js";
@@ -103,11 +104,9 @@ export function rankingOf(runs: readonly Run[]): { metric: string | null; goal: 
 function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {
   const cuts = cutApart(runs.map(shownName), MOST_LETTERS);
   const heads = runs.map((run) => {
-    const look = store.look(run.id);
-    const kind = `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : look.dash[0]! > 3 ? 1 : 2}`;
     const link = nameLink(run, cuts.get(shownName(run)));
     link.removeAttribute("tabindex");
-    return html("th", { scope: "col" }, html("span", { class: "compare-head" }, html("span", { class: kind }), link));
+    return html("th", { scope: "col" }, html("span", { class: "compare-head" }, swatch(store.look(run.id)), link));
   });
   return html("div", { class: "scroll", tabindex: 0 }, html("table", { class: "data compare" }, html("thead", {}, html("tr", {}, html("td", {}), ...heads)), html("tbody", {}, ...rows)));
 }

@@ -11,6 +11,11 @@ const OF_A_STEP: ReadonlySet<string> = new Set(
   Object.entries(PROFILES["toy/v1"].kinds).flatMap(([kind, { fields }]) => (!FRAMES.includes(kind) && fields.some(({ name }) => name === "step") ? [kind] : [])),
 );
 
+/** Returns the number of processes that a run has from a record on; null where the record does not say it. */
+export function worldSizeOf(kind: string | null, size: Json | undefined): number | null {
+  return (kind === "run_start" || kind === "run_resume") && typeof size === "number" && Number.isInteger(size) && size > 0 ? size : null;
+}
+
 /** Learns the resumptions of a stream; then it decides for each record whether one of them supersedes it. */
 export class Attempts {
   /** An earlier resumption is listed only if it goes back less far than all later ones: both columns increase. */

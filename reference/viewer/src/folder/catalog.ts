@@ -15,6 +15,7 @@ import { RowChecker } from "../dialects/row-checker.js";
 import { HEAD_BYTES, notReadOf } from "../dialects/recognition.js";
 import { headOf, RowReader, readAsOf } from "../dialects/row-reader.js";
 import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Ranks, Run, Severity } from "../protocol.js";
+import { isOfLatestAttempt } from "../run-fields.js";
 import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
@@ -127,7 +128,7 @@ export class Catalog {
   /** Puts into the row of a run which of its other ranks are not whole. */
   private takeRanks(entry: Entry): void {
     const others = this.othersOf(entry).sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
-    const unended = others.flatMap(({ row: { state }, stream: { place } }): [number, "torn" | "damaged"][] => (state === "torn" || state === "damaged" ? [[place!.rank, state]] : []));
+    const unended = others.flatMap(({ row: { state }, stream: { place } }): [number, "torn" | "damaged"][] => (state === "damaged" || (state === "torn" && isOfLatestAttempt(place!.rank, entry.row.world_size)) ? [[place!.rank, state]] : []));
     if (others.length > 0) this.put(entry, { ...entry.row, other_ranks: others.map(({ stream: { place } }) => place!.rank), ...(unended.length > 0 ? { unended_ranks: unended } : {}) });
   }
 

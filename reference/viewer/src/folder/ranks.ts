@@ -4,6 +4,7 @@ import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
 import { Reading } from "../../../typescript/src/reader.js";
 import type { Json, RankProgress, Ranks, Run } from "../protocol.js";
+import { isOfLatestAttempt } from "../run-fields.js";
 import type { Attempts } from "./attempts.js";
 import type { Members, Scan } from "./scan.js";
 
@@ -25,7 +26,6 @@ export interface RankStream {
 
 /** What the records of a rank show beside its row. */
 interface RankLog {
-  size: number;
   lastAt: number | null;
   regions: number;
   stepTimes: number[];
@@ -36,19 +36,22 @@ interface RankLog {
 export async function ranksOf(streams: readonly RankStream[], unread: readonly { rank: number; error: string }[]): Promise<Ranks> {
   const logs = await Promise.all(streams.map(async ({ stream, scan }) => logOf(stream, scan)));
   // Of a run that went on with fewer processes, the streams of the others still have the earlier number.
-  const size = logs[streams.findIndex(({ rank }) => rank === 0)]?.size || logs.reduce((most, log) => Math.max(most, log.size), 0);
-  const furthest = Math.max(0, ...streams.flatMap(({ row }) => row.last_step ?? []));
-  const latest = Math.max(0, ...logs.flatMap(({ lastAt }) => lastAt ?? []));
-  const ranks = streams.map(({ rank, id, row }, at): RankProgress => {
+  const size = streams.find(({ rank }) => rank === 0)?.scan.worldSize ?? Math.max(...streams.map(({ scan }) => scan.worldSize ?? 0));
+  const within = streams.filter(({ rank }) => isOfLatestAttempt(rank, size || null));
+  const latest = within.length > 0 ? within : streams;
+  const furthest = Math.max(0, ...latest.flatMap(({ row }) => row.last_step ?? []));
+  const lastOfAll = Math.max(0, ...latest.flatMap((each) => logs[streams.indexOf(each)]!.lastAt ?? []));
+  const ranks = streams.map((each, at): RankProgress => {
+    const { rank, id, row } = each;
+    const isLatest = latest.includes(each);
     const { lastAt, stepTimes, computeTimes } = logs[at]!;
     return {
       rank, run: id, state: row.state, reason: row.reason, error: row.error, first_step: row.first_step, last_step: row.last_step,
-      behind: row.last_step === null ? null : furthest - row.last_step,
-      step_seconds: median(stepTimes), compute_seconds: median(computeTimes), silent_seconds: lastAt === null ? null : latest - lastAt,
+      behind: row.last_step === null || !isLatest ? null : furthest - row.last_step,
+      step_seconds: median(stepTimes), compute_seconds: median(computeTimes), silent_seconds: lastAt === null || !isLatest ? null : lastOfAll - lastAt,
     };
   });
-  const within = size === 0 ? ranks : ranks.filter(({ rank }) => rank < size);
-  const own = within.length > 0 ? within : ranks;
+  const own = ranks.filter((_, at) => latest.includes(streams[at]!));
   const known = new Set([...streams, ...unread].map(({ rank }) => rank));
   const first = streams[0]!.scan.latest;
   return {
@@ -56,7 +59,7 @@ export async function ranksOf(streams: readonly RankStream[], unread: readonly {
     missing: Array.from({ length: Math.min(size, MOST_RANKS) }, (_, rank) => rank).filter((rank) => !known.has(rank)),
     errors: unread.map(({ error }) => error),
     first_to_stop: firstToStop(own, own.map((each) => logs[ranks.indexOf(each)]!)), slowest: slowestOf(own),
-    metrics: spreadsOf(streams.filter(({ rank }) => own.some((each) => each.rank === rank))), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
+    metrics: spreadsOf(latest), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
   };
 }
 
@@ -68,7 +71,6 @@ async function logOf(stream: Stream, scan: Scan): Promise<RankLog> {
 }
 
 class LogReader implements RankLog {
-  size = 0;
   lastAt: number | null = null;
   regions = 0;
   readonly stepTimes: number[] = [];
@@ -82,9 +84,6 @@ class LogReader implements RankLog {
     const [time, step] = [numberIn(value["t"]), numberIn(value["step"])];
     if (step !== null && this.attempts.supersedes(line, kind, step, value["phase"])) return;
     const isStart = kind === "run_start" || kind === "run_resume";
-    const size = numberIn(value["world_size"]);
-    // The last attempt counts: a restart may change it.
-    if (isStart && size !== null && Number.isInteger(size) && size > 0) this.size = size;
     if (time === null) return;
     if (isStart) {
       // The clock of the log stands still between two attempts.

@@ -26,7 +26,7 @@ export function rowOf(scan: Scan, id: string, isSealed = false): Run {
     notes: textOf(start["notes"]), starred: false, hidden: false,
     state: scan.state, profile: scan.profile ?? null, dialect: scan.dialect, started_at: startOf(scan.origin === "unix" ? { created_at: scan.firstTime } : start),
     seconds: took,
-    first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finite(finalLoss ?? NaN), ...(Number.isNaN(finalLoss) ? { loss_not_finite: true } : {}),
+    first_step: scan.firstStep, last_step: scan.lastStep, records: scan.records, final_loss: finite(finalLoss ?? NaN), ...(Number.isNaN(finalLoss) ? { loss_not_finite: true } : {}), ...(scan.worldSize === null ? {} : { world_size: scan.worldSize }),
     ended, reason: textOf(scan.end?.["reason"]), error: textOf(scan.end?.["error"]), sealed: isSealed, progress: progressOf(scan.lastStep, settings), remaining: ended === "yes" ? null : remainingOf(took, scan, settings), bytes: scan.size, findings: null,
     config: Object.fromEntries(settings.slice(0, MOST_SETTINGS)),
     metrics: Object.fromEntries([...scan.latest].map(([metric, pyramid]) => [cut(metric), { ...factsOf(pyramid, goalOf(scan, metric)), ...stepNameOf(scan, metric) }])),

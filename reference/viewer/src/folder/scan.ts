@@ -6,7 +6,7 @@ import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tabl
 import { isMembers } from "../dialects/mapping.js";
 import type { Row, RowReader } from "../dialects/row-reader.js";
 import type { Json } from "../protocol.js";
-import { Attempts } from "./attempts.js";
+import { Attempts, worldSizeOf } from "./attempts.js";
 import { EPOCH, type Layout, NumberLines, PLACES, STEP, TIME, WALL } from "./number-lines.js";
 import { plainValue } from "./plain-values.js";
 import { type Budget, type PlaceOf, Pyramid, TagPyramid } from "./pyramid.js";
@@ -58,6 +58,8 @@ export class Scan {
   committed = 0;
   gapBytes = 0;
   readonly gaps: (Mark & { reason: string })[] = [];
+  /** Number of processes of the latest attempt; null where the run does not say it. */
+  worldSize: number | null = null;
   readonly resumes: (Places & { line: number })[] = [];
   readonly alerts: (Places & { line: number; offset: number; rule: string; level: string; metric: string | null })[] = [];
   readonly goals = new Map<string, string>();
@@ -328,6 +330,7 @@ export class Scan {
     const step = value["step"];
     this.isOld = !this.learns && typeof step === "number" && this.attempts.supersedes(this.line, kind, step, value["phase"]);
     if (!this.isOld && kind !== null && Object.hasOwn(PROFILES["toy/v1"].kinds, kind) && time === time) this.takeTime(time);
+    this.worldSize = worldSizeOf(kind, value["world_size"]) ?? this.worldSize;
     if (kind === "run_start") this.begin(value);
     else if (kind === "run_end") this.end = value;
     else if (kind === "run_resume") {

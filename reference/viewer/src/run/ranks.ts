@@ -5,6 +5,7 @@ import { ANCESTOR_LOOK, MOST_RANKS_DRAWN, type Relatives, type severalRanks, SLO
 import { lookOf } from "../charts/grouping.js";
 import type { Look } from "../palette.js";
 import type { Ranks } from "../protocol.js";
+import { isOfLatestAttempt } from "../run-fields.js";
 import type { Store } from "../store.js";
 import { counted, duration, grouped, plain, short } from "../text.js";
 import type { RankManner } from "../view-state.js";
@@ -22,7 +23,7 @@ export function ranksSection(ranks: Ranks | null): Part | null {
   if (ranks === null) return null;
   const columns: readonly (readonly [string, (rank: Ranks["ranks"][number]) => string])[] = [
     ["Rank", ({ rank }) => String(rank)],
-    ["State", ({ state }) => state],
+    ["State", ({ rank, state }) => (isOfLatestAttempt(rank, ranks.world_size) ? state : `${state}, earlier attempt`)],
     ["End", ({ reason }) => plain(reason ?? "", 60)],
     ["Last step", ({ last_step }) => (last_step === null ? "" : grouped(last_step))],
     ["Behind", ({ behind }) => (behind ? grouped(behind) : "")],
@@ -61,7 +62,7 @@ export function ranksSection(ranks: Ranks | null): Part | null {
 /** Returns the mark of ranks that did not end as rank 0 did, whose mark is that of the run; null where all did. */
 export function ranksChip(ranks: Ranks | null): HTMLElement | null {
   const [first, ...others] = ranks?.ranks ?? [];
-  const odd = others.filter(({ state, reason }) => state !== first!.state || reason !== first!.reason);
+  const odd = others.filter(({ rank, state, reason }) => isOfLatestAttempt(rank, ranks!.world_size) && (state !== first!.state || reason !== first!.reason));
   const absent = ranks?.missing.length ?? 0;
   if (odd.length + absent === 0) return null;
   const isBad = odd.some(({ state, reason }) => state === "damaged" || (reason !== null && reason !== "completed"));
@@ -72,8 +73,8 @@ export function ranksChip(ranks: Ranks | null): HTMLElement | null {
 /** Returns what is to be said about the ranks together. */
 export function factsOf({ world_size, ranks, missing, errors, first_to_stop, slowest }: Ranks): string[] {
   const size = world_size === null ? "" : ` of ${grouped(world_size)}`;
-  const earlier = ranks.filter(({ rank }) => world_size !== null && rank >= world_size).length;
-  const unended = ranks.filter(({ rank, state }) => rank !== 0 && (state === "torn" || state === "damaged")).map(({ rank }) => rank);
+  const earlier = ranks.filter(({ rank }) => !isOfLatestAttempt(rank, world_size)).length;
+  const unended = ranks.filter(({ rank, state }) => rank !== 0 && (state === "damaged" || (state === "torn" && isOfLatestAttempt(rank, world_size)))).map(({ rank }) => rank);
   const isOver = ranks.some(({ rank, state }) => rank === 0 && state === "complete");
   return [
     `${grouped(ranks.length - earlier)}${size} ranks${earlier > 0 ? `, and ${grouped(earlier)} of an earlier attempt,` : ""} have a log.`,

@@ -254,6 +254,8 @@ class WatchApp(App[int]):
         grid.styles.grid_size_columns = 1 if len(metrics) <= 2 or self.size.width < 120 else 2
         known = self._snapshot.curves if self._snapshot is not None else {}
         names = cut_apart([shortened(self._rows[run]["name"]) for run in runs if run in self._rows], _NAME_COLUMNS)
+        if len(names) == len(runs):
+            names = [name + self._rank_of(run, is_alone=len(runs) == 1) for name, run in zip(names, runs, strict=True)]
         for at, pane in enumerate(grid.query(ChartPane)):
             pane.display = at < len(metrics)
             if at >= len(metrics):
@@ -267,6 +269,12 @@ class WatchApp(App[int]):
                 "" if not self._rows else f"no values of {shortened(metrics[at], 40)} here; m shows another metric"
             )
             pane.show(panel, scale=self._scale, axis=self._axis, note=missing)
+
+    def _rank_of(self, run: str, *, is_alone: bool) -> str:
+        """Return which rank of a run with several is drawn, and of a run that *is_alone* where the others are."""
+        others = len(self._rows[run].get("other_ranks", ()))
+        further = f"; {others} further: toyspec ranks, toyspec tail" if others and is_alone else ""
+        return f" rank 0{further}" if others else ""
 
     def _update_top(self, shown: int) -> None:
         number = len(self._rows)
