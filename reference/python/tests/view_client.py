@@ -10,7 +10,7 @@ import time
 from array import array
 from concurrent.futures import Future
 from contextlib import contextmanager
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -141,8 +141,10 @@ def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
         if column["type"] == "a0":
             first, gap, last = column["scale"]
             found[column["name"]] = array("d", [*(first + gap * place for place in range(count - 1)), last])
-        elif column["type"] == "n0":
-            found[column["name"]] = array("d", (float(isnan(value)) for value in found["last"]))
+        elif column["type"] == "s0":
+            found[column["name"]] = array("d", [0.0]) * count
+            for place, value in zip(column["scale"][::2], column["scale"][1::2], strict=True):
+                found[column["name"]][int(place)] = value
         elif column["type"] == "m0":
             low, high = (found.get(name, found["last"]) for name in ("min", "max"))
             found[column["name"]] = array("d", ((one + other) / 2 for one, other in zip(low, high, strict=True)))
