@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.view.frames import exact_column
+from toyspec.view.frames import exact_column, mean_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,11 @@ _SINGLES = st.floats(width=32)
 _DECIMALS = st.builds(
     lambda digits, number: round(number / 10**digits, digits), st.integers(0, 9), st.integers(-(10**9), 10**9)
 )
+
+
+def _buckets(largest: float, highest: float) -> st.SearchStrategy[tuple[float, float]]:
+    """Return the lowest values and the heights of buckets."""
+    return st.tuples(st.floats(-largest, largest), st.floats(0, highest))
 
 
 def _read(kind: str, divisor: float, data: bytes) -> bytes:
@@ -55,3 +60,28 @@ def test_each_number_is_the_same_again(values: Sequence[float]) -> None:
 def test_the_shortest_way_that_is_exact_is_taken(values: list[float], expected: str) -> None:
     """Numbers of 32 bits and decimals of a few digits take 4 bytes."""
     assert expected == exact_column("last", array("d", values))[0]["type"]
+
+
+@given(st.sampled_from([(1e300, 1e300), (1e8, 1e3)]).flatmap(lambda most: st.lists(_buckets(*most), min_size=1)))
+def test_mean_is_rounded_by_what_is_not_seen_of_its_bucket(buckets: Sequence[tuple[float, float]]) -> None:
+    """A mean is at most a thousandth of the height of its bucket from what it was."""
+    low = array("d", [each for each, _ in buckets])
+    high = array("d", [each + height for each, height in buckets])
+    mean = array("d", [each + height / 3 for each, height in buckets])
+    header, data = mean_column(mean, low, high)
+    if header["type"] == "m0":
+        assert mean == array("d", ((bottom + top) / 2 for bottom, top in zip(low, high, strict=True)))
+        return
+    found = struct.unpack(f"<{len(mean)}d", _read(header["type"], header.get("scale", [1])[0], data))
+    for value, rounded, bottom, top in zip(mean, found, low, high, strict=True):
+        assert abs(value - rounded) <= (top - bottom) / 999
+
+
+def test_mean_takes_as_few_bytes_as_its_buckets_allow() -> None:
+    """A mean of two points takes none, and one of large numbers that are close together is not rounded."""
+    found = [
+        mean_column(array("d", [(2 * low + high) / 3]), array("d", [low]), array("d", [high]))[0]["type"]
+        for low, high in ((0.1, 0.2), (1.7e9 + 0.1, 1.7e9 + 0.2))
+    ]
+    middle = mean_column(array("d", [0.2]), array("d", [0.1]), array("d", [0.3]))[0]
+    assert (["f4", "f8"], {"name": "mean", "type": "m0"}) == (found, middle)

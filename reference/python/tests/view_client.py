@@ -10,7 +10,7 @@ import time
 from array import array
 from concurrent.futures import Future
 from contextlib import contextmanager
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -74,7 +74,8 @@ class Client:
         """Return status, headers and body of an answer; ``_`` in the name of a header stands for ``-``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)
         try:
-            connection.putrequest(method, path, skip_host="Host" in headers)
+            is_own = "Accept_Encoding" in headers
+            connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=is_own)
             for name, value in headers.items():
                 connection.putheader(name.replace("_", "-"), value)
             connection.endheaders()
@@ -141,8 +142,10 @@ def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
         if column["type"] == "a0":
             first, gap, last = column["scale"]
             found[column["name"]] = array("d", [*(first + gap * place for place in range(count - 1)), last])
-        elif column["type"] == "n0":
-            found[column["name"]] = array("d", (float(isnan(value)) for value in found["last"]))
+        elif column["type"] == "s0":
+            found[column["name"]] = array("d", [0.0]) * count
+            for place, value in zip(column["scale"][::2], column["scale"][1::2], strict=True):
+                found[column["name"]][int(place)] = value
         elif column["type"] == "m0":
             low, high = (found.get(name, found["last"]) for name in ("min", "max"))
             found[column["name"]] = array("d", ((one + other) / 2 for one, other in zip(low, high, strict=True)))

@@ -80,7 +80,7 @@ test("columns of 4 bytes and those that take none are read as the numbers that w
   // Without a column of its own, the lowest value is the last one.
   assert.deepEqual([[...curve.min], [...curve.max], [...curve.mean]], [[-2.5, NaN, 0.3, 0.7], [0.5, NaN, 0.5, 4], [-1, NaN, 0.4, 2.35]]);
   assert.deepEqual([[...curve.place], [...curve.nan]], [[2, 4, 6, 8], [0, 2, 0, 0]]);
-  const points = curveOf({ header: { ...header, columns: [...header.columns.slice(0, 2), { name: "nan", type: "n0" }] }, columns }, "step")!;
+  const points = curveOf({ header: { ...header, columns: [...header.columns.slice(0, 2), { name: "nan", type: "s0", scale: [1, 1] }] }, columns }, "step")!;
   assert.deepEqual([[...points.last], [...points.nan]], [[-2.5, NaN, 0.3, 0.7], [0, 1, 0, 0]]);
   // Curves share what is alike, so that a thousand of them take less memory.
   assert.equal(points.place, curve.place);

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from itertools import repeat
+from itertools import chain
 from math import isfinite, nan
-from operator import add, truediv
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.view.buckets import Buckets, span
-from toyspec.view.frames import exact_column, frame
+from toyspec.view.frames import exact_column, frame, mean_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 
-_TRIED = 8
+# Pairs are shorter than a column where at most one bucket of so many has values that are not finite.
+_SPARSE = 4
 _FIGURES = ("last", "min", "max", "mean")
 
 
@@ -238,22 +238,13 @@ def _plain(columns: Mapping[str, array[float]]) -> Iterator[tuple[dict[str, Any]
         scale = _regular(column) if name == "step" else None
         if scale is not None:
             yield {"name": name, "type": "a0", "scale": scale}, b""
-        elif name == "nan" and last is not None and low is None:
-            # Of single points, those without a value are those that are not finite.
-            yield {"name": name, "type": "n0"}, b""
-        elif name == "mean" and low is not None and high is not None and _is_middle(column, low, high):
-            yield {"name": name, "type": "m0"}, b""
+        elif name == "nan" and _SPARSE * (len(column) - column.count(0.0)) < len(column):
+            pairs = [[at, points] for at, points in enumerate(column) if points]
+            yield {"name": name, "type": "s0", "scale": list(chain.from_iterable(pairs))}, b""
+        elif name == "mean" and low is not None and high is not None:
+            yield mean_column(column, low, high)
         elif name == "last" or last is None or name not in _FIGURES or column.tobytes() != last.tobytes():
             yield exact_column(name, column)
-
-
-def _is_middle(mean: array[float], low: array[float], high: array[float]) -> bool:
-    """Return whether each mean is half of the sum of the lowest and the highest value, as it is of two points."""
-    # Of longer buckets, the first ones say no.
-    return all(
-        mean[:count].tobytes() == array("d", map(truediv, map(add, low[:count], high[:count]), repeat(2.0))).tobytes()
-        for count in (_TRIED, len(mean))
-    )
 
 
 def _regular(steps: array[float]) -> list[float] | None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-FORMAT = f"toyspec view 6 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 7 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0

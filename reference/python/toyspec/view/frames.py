@@ -7,7 +7,7 @@ import sys
 from array import array
 from itertools import repeat
 from math import gcd, inf, isfinite, nan
-from operator import mul, truediv
+from operator import add, gt, mul, sub, truediv
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -22,6 +22,9 @@ _DIVISORS = tuple(10.0**digits for digits in range(10))
 _NO_INTEGER = -(1 << 31)
 # So many values decide by what all are divided.
 _TRIED = 16
+_FEW = 8
+# The part of the height of a bucket by which its mean may be rounded.
+_UNSEEN = 1e-3
 _STEPS = 65534
 _NAN = 65535
 _MANY_STEPS = (1 << 32) - 2
@@ -56,15 +59,40 @@ def exact_column(name: str, column: array[float]) -> Encoded:
     """
     data = little(column)
     # Most columns are not of 32 bits from their first values on.
-    if array("d", array("f", column[:_TRIED])).tobytes() == column[:_TRIED].tobytes():
-        singles = array("f", column)
-        if little(array("d", singles)) == data:
-            return {"name": name, "type": "f4"}, _little_bytes(singles)
+    if all(array("d", array("f", part)).tobytes() == part.tobytes() for part in (column[:_TRIED], column)):
+        return _single(name, column)
     found = _quotients(column, data)
     if found is None:
         return {"name": name, "type": "f8"}, data
     numbers, divisor = found
     return {"name": name, "type": "i4", "scale": [divisor, 1]}, _little_bytes(numbers)
+
+
+def mean_column(mean: array[float], low: array[float], high: array[float]) -> Encoded:
+    """Return the header and the bytes of the *mean* of each bucket, which is not logged but computed.
+
+    It may be rounded by a thousandth of the bucket's height, from *low* to *high*, which is not seen.
+    """
+    if _is_middle(mean, low, high):
+        return {"name": "mean", "type": "m0"}, b""
+    errors = map(abs, map(sub, array("f", mean), mean))
+    if any(map(gt, errors, map(mul, map(sub, high, low), repeat(_UNSEEN)))):
+        return exact_column("mean", mean)
+    return _single("mean", mean)
+
+
+def _is_middle(mean: array[float], low: array[float], high: array[float]) -> bool:
+    """Return whether each mean is half of the sum of the lowest and the highest value, as it is of two points."""
+    # Of longer buckets, the first ones say no.
+    return all(
+        mean[:count].tobytes() == array("d", map(truediv, map(add, low[:count], high[:count]), repeat(2.0))).tobytes()
+        for count in (_FEW, len(mean))
+    )
+
+
+def _single(name: str, column: array[float]) -> Encoded:
+    """Return the header and the bytes of *column* as binary32, to which it is rounded."""
+    return {"name": name, "type": "f4"}, _little_bytes(array("f", column))
 
 
 def _quotients(column: array[float], data: bytes) -> tuple[array[int], float] | None:

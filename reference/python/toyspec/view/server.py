@@ -387,8 +387,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-cache")
         if name == "index.html":
             self.send_header("Link", _FIRST)
-        self._end_head(length=len(data))
-        self._write(data)
+        self._send_text(data)
 
     def _runs(self, query: Query) -> None:
         self._json(self.server.answers.runs(query))
@@ -406,6 +405,10 @@ class ViewHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Cache-Control", "no-store")
+        self._send_text(data)
+
+    def _send_text(self, data: bytes) -> None:
+        """End the head and send *data*, compressed where that is shorter and the client takes it."""
         if len(data) > _SMALL_BYTES and "gzip" in self.headers.get("Accept-Encoding", ""):
             # Rows are alike: the quickest level makes a tenth of them.
             data = gzip.compress(data, 1, mtime=0)

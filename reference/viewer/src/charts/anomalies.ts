@@ -152,59 +152,138 @@ function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
 }
 
 function foundSpikes(curve: Curve, isLog: boolean): Spike[] {
-  const { min, max, mean, count } = curve;
-  const [first] = min;
-  // Many metrics stay the same, and then all of them would be put in order.
-  if (min.every((value) => value === first) && max.every((value) => value === first)) return [];
+  const { min, max } = curve;
   const scale = (value: number) => (value > 0 ? Math.log10(value) : NaN);
   const high = isLog ? max.map(scale) : max;
-  const low = isLog ? min.map(scale) : min.slice();
-  for (let at = 0; at < low.length; at++) low[at] = -low[at]!;
-  const { level } = curve.header;
-  const range = level === 1 ? null : high.map((value, at) => value + low[at]!);
-  const spike = (values: Float64Array, sign: 1 | -1) => ({ at, base }: { at: number; base: number }): Spike => {
-    const [from, to] = spanOf(curve, at);
-    return { bucket: at, from, to, value: values[at]!, base: isLog ? 10 ** (sign * base) : sign * base };
-  };
-  const ups = { top: high, range, plain: { top: max, low: min, mean, sign: 1 }, count };
-  const downs = { top: low, range, plain: { top: min, low: max, mean, sign: -1 }, count };
-  const ordered = orderedOf(high);
-  return [...peaks(ups, ordered).map(spike(max, 1)), ...peaks(downs, level === 1 ? turned(ordered, low) : orderedOf(low)).map(spike(min, -1))];
+  const low = min === max ? high : isLog ? min.map(scale) : min;
+  const ofHigh = farBuckets(high);
+  const ofLow = low === high ? ofHigh : farBuckets(low);
+  const upward = { curve, top: high, bottom: low, sign: 1 } as const;
+  const downward = { curve, top: low, bottom: high, sign: -1 } as const;
+  return [
+    ...ofHigh.filter((far) => far.sign > 0 && isSpike(upward, far)).map(({ at, base }) => spikeAt(curve, at, max[at]!, isLog ? 10 ** base : base)),
+    ...ofLow.filter((far) => far.sign < 0 && isSpike(downward, far)).map(({ at, base }) => spikeAt(curve, at, min[at]!, isLog ? 10 ** base : base)),
+  ];
 }
 
-/** Buckets whose extremes on one side are looked at, turned so that this side is up. */
-interface Sided {
-  top: Float64Array;
-  /** From the lowest to the highest value of each bucket; null for single points. */
-  range: Float64Array | null;
-  /** The values themselves times *sign*, where distances are those of logarithms; a mean is one of values. */
-  plain: { top: Float64Array; low: Float64Array; mean: Float64Array; sign: number };
-  /** Points of each bucket. */
-  count: Float64Array;
+function spikeAt(curve: Curve, bucket: number, value: number, base: number): Spike {
+  const [from, to] = spanOf(curve, bucket);
+  return { bucket, from, to, value, base };
 }
 
-function peaks(sided: Sided, ordered: Ordered): { at: number; base: number }[] {
-  const { top, range } = sided;
-  const { limit, before } = ordered;
-  const found: { at: number; base: number }[] = [];
-  for (let at = 0; at < top.length; at++) {
-    const value = top[at]!;
-    if (!(value > limit[at >> BLOCK_BITS]!)) continue;
-    const base = baseOf(top, at, ordered);
-    if (base === null || !(value - base > 1e-9 * Math.abs(base))) continue;
-    if (range && !(value - base > FAR * SHARE * usualRange(range, top, at))) continue;
-    const isFirst = before[at] === before[Math.max(0, at - SIDE)];
-    const isLast = before[at + 1] === before[Math.min(top.length, at + SIDE + 1)];
-    if (!((isFirst && isFall(sided, at, 1)) || (isLast && isFall(sided, at, -1)))) found.push({ at, base });
+/** A bucket that is far above those around it, or below them. */
+interface Far {
+  at: number;
+  sign: 1 | -1;
+  /** The one of the medians on both sides that is nearer. */
+  base: number;
+  /** Whether one side has no value. */
+  isFirst: boolean;
+  isLast: boolean;
+}
+
+/** So many buckets in succession are compared with the same values, of which all but as many are neighbours of each. */
+const STRIDE = 4;
+
+/**
+ * Returns the buckets that are so many interquartile ranges from both medians. Nearly all others are known not to be before their own
+ * neighbours are looked at: at each place in ascending order, some of the values have one that is at least that of all values.
+ */
+function farBuckets(values: Float64Array): Far[] {
+  const found: Far[] = [];
+  const { length } = values;
+  // The buckets around those that are looked at, by ascending values.
+  let around = new Int32Array(2 * SIDE + STRIDE);
+  let others = new Int32Array(2 * SIDE + STRIDE);
+  const fresh = new Int32Array(STRIDE);
+  let size = 0;
+  for (let start = -SIDE; start < length; start += STRIDE) {
+    let added = 0;
+    for (let at = start + SIDE; at < Math.min(start + SIDE + STRIDE, length); at++) {
+      const value = values[at]!;
+      if (value !== value) continue;
+      let to = added++;
+      for (; to > 0 && values[fresh[to - 1]!]! > value; to--) fresh[to] = fresh[to - 1]!;
+      fresh[to] = at;
+    }
+    let kept = 0;
+    let taken = 0;
+    for (let one = 0; one < size; one++) {
+      const bucket = around[one]!;
+      if (bucket < start - SIDE) continue;
+      while (taken < added && values[fresh[taken]!]! < values[bucket]!) others[kept++] = fresh[taken++]!;
+      others[kept++] = bucket;
+    }
+    while (taken < added) others[kept++] = fresh[taken++]!;
+    const before = around;
+    around = others;
+    others = before;
+    size = kept;
+    const fewest = size - STRIDE;
+    const lower = rankOf(0.25, fewest) + STRIDE;
+    const middle = rankOf(0.5, fewest);
+    const upper = rankOf(0.75, fewest);
+    const isKnown = fewest >= FEWEST;
+    const low = isKnown ? values[around[middle]!]! : -Infinity;
+    const high = isKnown ? values[around[size - 1 - middle]!]! : Infinity;
+    const above = isKnown ? Math.max(values[around[upper]!]! - values[around[lower]!]!, 0) : 0;
+    const below = isKnown ? Math.max(values[around[size - 1 - lower]!]! - values[around[size - 1 - upper]!]!, 0) : 0;
+    for (let bucket = Math.max(start, 0); bucket < Math.min(start + STRIDE, length); bucket++) {
+      const value = values[bucket]!;
+      const isAbove = value - low > FAR * above;
+      if (!isAbove && !(high - value > FAR * below)) continue;
+      const own = around.subarray(0, size);
+      const far = (isAbove && farAmong(values, own, bucket, 1)) || farAmong(values, own, bucket, -1);
+      if (far) found.push(far);
+    }
   }
   return found;
 }
 
+const [ALL, LEFT, RIGHT] = [new Float64Array(2 * SIDE), new Float64Array(SIDE), new Float64Array(SIDE)] as const;
+
+/** Returns a bucket if it is far from its neighbours, which are among those *around*, in ascending order. */
+function farAmong(values: Float64Array, around: Int32Array, at: number, sign: 1 | -1): Far | null {
+  let [left, right] = [0, 0];
+  for (const bucket of around) {
+    if (bucket === at || bucket < at - SIDE || bucket > at + SIDE) continue;
+    const value = (ALL[left + right] = values[bucket]!);
+    if (bucket < at) LEFT[left++] = value;
+    else RIGHT[right++] = value;
+  }
+  const count = left + right;
+  if (count < FEWEST) return null;
+  const quantile = (ordered: Float64Array, size: number, share: number) => ordered[sign > 0 ? rankOf(share, size) : size - 1 - rankOf(share, size)]!;
+  const [before, after] = [quantile(LEFT, left, 0.5), quantile(RIGHT, right, 0.5)];
+  const base = left === 0 ? after : right === 0 ? before : sign > 0 ? Math.max(before, after) : Math.min(before, after);
+  const isFar = sign * (values[at]! - base) > FAR * sign * (quantile(ALL, count, 0.75) - quantile(ALL, count, 0.25));
+  return isFar ? { at, sign, base, isFirst: left === 0, isLast: right === 0 } : null;
+}
+
+/** The extremes of buckets on one side, and on the other one; logarithms where distances are theirs. */
+interface Sided {
+  curve: Curve;
+  top: Float64Array;
+  bottom: Float64Array;
+  sign: 1 | -1;
+}
+
+/** Returns whether a bucket that is far from others is a spike: it is also far in heights of buckets, and no end of a curve that goes on from it. */
+function isSpike(sided: Sided, { at, base, isFirst, isLast }: Far): boolean {
+  const above = sided.sign * (sided.top[at]! - base);
+  if (!(above > 1e-9 * Math.abs(base))) return false;
+  if (sided.curve.header.level > 1 && !(above > FAR * SHARE * usualRange(sided, at))) return false;
+  return !((isFirst && isFall(sided, at, 1)) || (isLast && isFall(sided, at, -1)));
+}
+
 /** Returns the median of the ranges of the neighbours of a bucket. */
-function usualRange(range: Float64Array, top: Float64Array, at: number): number {
-  const values: number[] = [];
-  for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) if (other !== at && !Number.isNaN(top[other]!) && !Number.isNaN(range[other]!)) values.push(range[other]!);
-  return values.sort((a, b) => a - b)[rankOf(0.5, values.length)] ?? 0;
+function usualRange({ top, bottom, sign }: Sided, at: number): number {
+  const found: number[] = [];
+  for (let other = Math.max(0, at - SIDE); other < Math.min(top.length, at + SIDE + 1); other++) {
+    const range = sign * (top[other]! - bottom[other]!);
+    if (other !== at && !Number.isNaN(range)) found.push(range);
+  }
+  return found.sort((a, b) => a - b)[rankOf(0.5, found.length)] ?? 0;
 }
 
 /** Returns the place of a quantile among so many values in ascending order. */
@@ -213,103 +292,15 @@ function rankOf(share: number, count: number): number {
 }
 
 /** Returns whether the values beside the first or last bucket go on from it: a loss that falls from its start has no spike there. */
-function isFall({ top, range, plain, count }: Sided, at: number, by: 1 | -1): boolean {
-  const [value, next, second] = [top[at]!, top[at + by]!, top[at + 2 * by]!];
+function isFall({ curve, top, bottom, sign }: Sided, at: number, by: 1 | -1): boolean {
+  const { count, header } = curve;
+  const [value, next, second] = [sign * top[at]!, sign * top[at + by]!, sign * top[at + 2 * by]!];
   const pace = Math.abs(next - second);
   if (!(value - next > FAR * pace)) return true;
-  if (!range || count[at] === 1) return false;
-  const lowest = value - range[at]!;
+  if (header.level === 1 || count[at] === 1) return false;
   // One point of a bucket that is far from the others raises its mean by its share alone; the others are as far apart as those of the next bucket.
-  const { low, mean, sign } = plain;
+  const [high, low] = sign > 0 ? [curve.max, curve.min] : [curve.min, curve.max];
+  const { mean } = curve;
   const usual = Math.max(sign * (mean[at + by]! - low[at + by]!), 0);
-  return lowest > next + pace || sign * (mean[at]! - low[at]!) > (1.3 / count[at]!) * sign * (plain.top[at]! - low[at]!) + usual;
-}
-
-/** A block has as many buckets as the neighbours of one: they are all in two blocks. */
-const BLOCK_BITS = 5;
-
-/** The buckets of a curve in blocks, each of which is in order. */
-interface Ordered {
-  /** The buckets of each block that have a value, by ascending values. */
-  order: Int32Array;
-  /** How many buckets before each one have a value. */
-  before: Int32Array;
-  /** What a spike in a block exceeds at least. */
-  limit: Float64Array;
-}
-
-function orderedOf(top: Float64Array): Ordered {
-  const order = new Int32Array(top.length);
-  const before = new Int32Array(top.length + 1);
-  for (let start = 0; start < top.length; start += 1 << BLOCK_BITS) {
-    let end = start;
-    for (let at = start; at < Math.min(top.length, start + (1 << BLOCK_BITS)); at++) {
-      const value = top[at]!;
-      before[at + 1] = before[at]!;
-      if (value !== value) continue;
-      before[at + 1]!++;
-      let to = end++;
-      for (; to > start && top[order[to - 1]!]! > value; to--) order[to] = order[to - 1]!;
-      order[to] = at;
-    }
-  }
-  return { order, before, limit: limitsOf(top, order, before) };
-}
-
-/** Returns the order of the same values times −1, which are *top*. */
-function turned({ order, before }: Ordered, top: Float64Array): Ordered {
-  const reversed = order.slice();
-  for (let start = 0; start < top.length; start += 1 << BLOCK_BITS) reversed.subarray(start, start + sizeOf(before, start >> BLOCK_BITS)).reverse();
-  return { order: reversed, before, limit: limitsOf(top, reversed, before) };
-}
-
-/** Returns how many buckets of a block have a value. */
-function sizeOf(before: Int32Array, block: number): number {
-  const start = block << BLOCK_BITS;
-  return start < 0 || start >= before.length ? 0 : before[Math.min(start + (1 << BLOCK_BITS), before.length - 1)]! - before[start]!;
-}
-
-function limitsOf(top: Float64Array, order: Int32Array, before: Int32Array): Float64Array {
-  return Float64Array.from({ length: Math.ceil(top.length / (1 << BLOCK_BITS)) }, (_, block) => {
-    const size = sizeOf(before, block);
-    const quantile = (share: number) => top[order[(block << BLOCK_BITS) + rankOf(share, size)]!]!;
-    return size < 2 * FEWEST ? -Infinity : quantile(0.5) + (quantile(0.75) - quantile(0.25)) / 2;
-  });
-}
-
-/**
- * Returns the higher one of the medians on both sides of a bucket, if it is far above that, in interquartile ranges of all its
- * neighbours; else null. From the highest neighbour down, most buckets are known not to be before the lower half is looked at.
- */
-function baseOf(top: Float64Array, at: number, { order, before }: Ordered): number | null {
-  const value = top[at]!;
-  const [begin, end] = [Math.max(0, at - SIDE), Math.min(top.length, at + SIDE + 1)];
-  const [left, right] = [before[at]! - before[begin]!, before[end]! - before[at + 1]!];
-  const count = left + right;
-  if (count < FEWEST) return null;
-  // The neighbours are in the block of the bucket and in the one beside it that is nearer.
-  const block = at >> BLOCK_BITS;
-  const beside = (at & ((1 << BLOCK_BITS) - 1)) < SIDE ? block - 1 : block + 1;
-  const [start, other] = [block << BLOCK_BITS, beside << BLOCK_BITS];
-  let one = start + sizeOf(before, block) - 1;
-  let two = other + sizeOf(before, beside) - 1;
-  const [upper, lower] = [count - 1 - rankOf(0.75, count), count - 1 - rankOf(0.25, count)];
-  const [middleLeft, middleRight] = [left - 1 - rankOf(0.5, left), right - 1 - rankOf(0.5, right)];
-  let [seen, seenLeft, seenRight] = [0, 0, 0];
-  let [high, base] = [NaN, NaN];
-  while (seen < count) {
-    const isOne = two < other || (one >= start && top[order[one]!]! >= top[order[two]!]!);
-    const next = isOne ? order[one--]! : order[two--]!;
-    if (next < begin || next >= end || next === at) continue;
-    const own = top[next]!;
-    if (seen === upper) high = own;
-    // Half of the neighbours are at most as high as the base, so that it is above the lower quartile.
-    if (seen >= upper && value <= high) return null;
-    const isMiddle = next < at ? seenLeft++ === middleLeft : seenRight++ === middleRight;
-    if (isMiddle && base !== base) base = own;
-    // Below are the lower quartile, or what it is at least as far from the upper one as this.
-    if (seen <= lower && value - base <= FAR * (high - own)) return null;
-    seen++;
-  }
-  return base;
+  return sign * bottom[at]! > next + pace || sign * (mean[at]! - low[at]!) > (1.3 / count[at]!) * sign * (high[at]! - low[at]!) + usual;
 }

@@ -11,13 +11,13 @@ import { Crowd } from "./crowd.js";
 import type { Cursor, Pointing } from "./cursor.js";
 import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
 import { placedBy } from "./defined-steps.js";
-import { differences, type Envelope, envelopeOf, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
+import { addToEnvelope, differences, emptyEnvelope, type Envelope, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
 import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
 import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
+import { Growing } from "./growing.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
-import { Remembered } from "./remembered.js";
 import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
 import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
@@ -42,7 +42,7 @@ export interface Setting {
 /** Repaints while curves arrive are this far apart, in ms. */
 const ARRIVAL_MS = 120;
 /** While curves arrive, the pause between two repaints is at least so many times as long as a repaint: a page has several charts. */
-const PAUSES = 10;
+const PAUSES = 30;
 /** A range is asked for after it has stayed the same for so long, in ms. */
 const PAUSE_MS = 90;
 /** Pixels within which a mark is pointed at. */
@@ -87,7 +87,7 @@ export class Chart {
   private readonly tooltip = new Tooltip(this.area);
   private readonly line = html("div", { class: "chart-line", role: "status" });
   private readonly crowd = new Crowd();
-  private readonly envelope = new Remembered<Envelope | null>();
+  private readonly envelope = new Growing<Envelope>();
   private readonly curves: Curves;
   private second: { metric: string; curves: Curves } | null = null;
   /** Metrics that count the steps of the one that is drawn. */
@@ -107,6 +107,7 @@ export class Chart {
   /** How long the last picture took to draw, in ms. */
   private paintTime = 0;
   private frame = 0;
+  private lastState: ViewState | null = null;
   private pause: ReturnType<typeof setTimeout> | undefined;
   /** Null before curves were asked for. */
   private wantedRange: string | null = null;
@@ -152,7 +153,7 @@ export class Chart {
   /** Shows a range of the axis y; null for all values. It is of this chart alone: metrics have no common range. */
   zoomValues(range: readonly [number, number] | null): void {
     this.heights = range;
-    this.update();
+    this.repaint();
   }
 
   /** The whole range of x, however close the chart looks. */
@@ -266,7 +267,8 @@ export class Chart {
     if (!isSeen) return;
     // The size is known before the observer reports it.
     if (this.size.width === 0) this.resize();
-    else this.update();
+    this.update();
+    this.repaint();
   }
 
   drop(): void {
@@ -301,7 +303,7 @@ export class Chart {
     this.setting.store.update({ pins: pins.includes(this.metric) ? pins.filter((name) => name !== this.metric) : [...pins, this.metric] }, { isSmall: true });
   }
 
-  /** Fetches what is missing and repaints. */
+  /** Fetches what is missing and repaints; while curves arrive, a change of the runs alone waits for the next picture of them. */
   update(): void {
     const isPinned = this.state.pins.includes(this.metric);
     this.pin.textContent = isPinned ? "Unpin" : "Pin";
@@ -310,7 +312,9 @@ export class Chart {
     if (!this.isSeen || this.size.width === 0) return;
     this.updateSecond();
     this.wantSoon();
-    this.repaint();
+    if (this.curves.isLoading && this.lastState === this.state) this.repaintSoon(this.afterPause);
+    else this.repaint();
+    this.lastState = this.state;
   }
 
   /** Waits until the range stays for a moment: while it is dragged, what is there is drawn. */
@@ -376,12 +380,16 @@ export class Chart {
   private curvesOf(metric: string): Curves {
     const { store, queue } = this.setting;
     return new Curves(metric, store.backend, queue, {
-      arrived: (isWhole) => this.repaintSoon(isWhole ? performance.now() : performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime)),
+      arrived: (isWhole) => this.repaintSoon(isWhole ? performance.now() : this.afterPause),
       finished: () => {
         if (this.isSeen) this.want();
         this.repaintSoon(this.lastPaint + ARRIVAL_MS);
       },
     });
+  }
+
+  private get afterPause(): number {
+    return performance.now() + Math.max(ARRIVAL_MS, PAUSES * this.paintTime);
   }
 
   private get runs(): readonly Run[] {
@@ -453,6 +461,8 @@ export class Chart {
       canvas.getContext("2d")!.setTransform(ratio, 0, 0, ratio, 0, 0);
     }
     this.update();
+    // What was drawn is gone now.
+    this.repaint();
   }
 
   /** Repaints at *time* on the clock of the page, or sooner if that was asked for before. */
@@ -466,8 +476,9 @@ export class Chart {
     }, Math.max(0, time - performance.now()));
   }
 
-  private repaint(): void {
-    if (this.frame !== 0) return;
+  /** Repaints with the next frame. */
+  repaint(): void {
+    if (!this.isSeen || this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       const began = performance.now();
@@ -543,8 +554,8 @@ export class Chart {
     const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet, kin }) => isQuiet && kin === undefined) : [];
     const columns = Math.max(1, Math.round(box.width * ratio));
     const cells = { count: columns, cell: box.width / columns };
-    const parts = [x.from, x.to, x.isLog, columns, box.width, ...quiet.flatMap(({ curve, shift }) => [curve, shift])];
-    const envelope = this.envelope.of(parts, () => envelopeOf(quiet, x, cells));
+    const growing = { begin: () => emptyEnvelope(cells), add: (envelope: Envelope, added: readonly Series[]) => addToEnvelope(envelope, added, x) };
+    const envelope = quiet.length === 0 ? null : this.envelope.of([x.from, x.to, x.isLog, columns, box.width], quiet, growing);
     const all = valueRange(series, x, { isLog: logY, isClipped: clip });
     const { heights } = this;
     const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;

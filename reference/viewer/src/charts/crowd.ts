@@ -2,8 +2,8 @@
 
 import type { Curve } from "../frames.js";
 import { breaksOf, spanOf } from "./anomalies.js";
+import { Growing } from "./growing.js";
 import { lineOf, type Plot, type Series, visible } from "./plot.js";
-import { Remembered } from "./remembered.js";
 
 /** What a picture shows, and how. */
 export interface CrowdManner {
@@ -190,18 +190,19 @@ export function addLine(coverage: Coverage, curve: Curve, values: Float64Array, 
 /** The picture of the runs of one chart that are only background. */
 export class Crowd {
   private readonly canvas = document.createElement("canvas");
-  private readonly drawn = new Remembered<null>();
+  private readonly coverage = new Growing<Coverage>();
 
-  /** Draws the curves of *series*; the picture of the last time again where nothing has changed. */
+  /** Draws the curves of *series*: those that have come since the last time are added to its picture. */
   draw(pen: CanvasRenderingContext2D, series: readonly Series[], plot: Plot, own: CrowdManner): void {
     const { box, x, y } = plot;
     const { ratio } = own;
     const [columns, rows] = [Math.ceil((box.width + 2 * BESIDE) * ratio), Math.ceil((box.height + 2 * ABOVE) * ratio)];
-    this.drawn.of([JSON.stringify([box, x, y, own]), ...series.flatMap((each) => [each.curve, lineOf(each), each.shift])], () => {
-      const coverage = new Coverage(columns, rows, ratio / 2);
-      for (const each of series) addLine(coverage, each.curve, lineOf(each), { plot, shift: each.shift, ratio });
-      this.take(coverage.opacities(own.alpha), { columns, rows, colour: own.colour });
-      return null;
+    this.coverage.of([JSON.stringify([box, x, y, own])], series, {
+      begin: () => new Coverage(columns, rows, ratio / 2),
+      add: (coverage, added) => {
+        for (const each of added) addLine(coverage, each.curve, lineOf(each), { plot, shift: each.shift, ratio });
+        this.take(coverage.opacities(own.alpha), { columns, rows, colour: own.colour });
+      },
     });
     pen.globalAlpha = 1;
     pen.imageSmoothingEnabled = false;

@@ -211,7 +211,7 @@ export class Grid {
 
   private point(isRunChanged: boolean): void {
     for (const chart of this.charts.values()) {
-      if (isRunChanged) chart.update();
+      if (isRunChanged) chart.repaint();
       else chart.point();
     }
   }

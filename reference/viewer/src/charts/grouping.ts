@@ -105,7 +105,7 @@ export function differences(series: readonly Series[], base: string): Series[] {
 /** No picture has so many columns. */
 const FARTHEST = 1 << 30;
 
-/** The lowest and the highest value of many runs in each column of pixels, NaN where no run is. */
+/** The lowest and the highest value of many runs in each column of pixels; infinite where no run is. */
 export interface Envelope {
   low: Float64Array;
   high: Float64Array;
@@ -113,10 +113,14 @@ export interface Envelope {
   cell: number;
 }
 
-/** Returns the extremes of all curves in *count* columns of *cell* pixels; each bucket counts in every column that it covers. */
-export function envelopeOf(series: readonly Series[], x: Range, { count, cell }: { count: number; cell: number }): Envelope | null {
-  if (series.length === 0) return null;
-  const [low, high] = [new Float64Array(count).fill(Infinity), new Float64Array(count).fill(-Infinity)];
+/** Returns an envelope of *count* columns of *cell* pixels in which no run is. */
+export function emptyEnvelope({ count, cell }: { count: number; cell: number }): Envelope {
+  return { low: new Float64Array(count).fill(Infinity), high: new Float64Array(count).fill(-Infinity), cell };
+}
+
+/** Adds the extremes of curves; each bucket counts in every column that it covers. */
+export function addToEnvelope({ low, high }: Envelope, series: readonly Series[], x: Range): void {
+  const count = low.length;
   const take = (at: number, least: number, most: number) => {
     if (least < low[at]!) low[at] = least;
     if (most > high[at]!) high[at] = most;
@@ -150,8 +154,6 @@ export function envelopeOf(series: readonly Series[], x: Range, { count, cell }:
       }
     }
   }
-  for (let at = 0; at < count; at++) if (!(low[at]! <= high[at]!)) low[at] = high[at] = NaN;
-  return { low, high, cell };
 }
 
 function gridOf({ from, to, isLog }: Range): Float64Array {
