@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.convert import incoming_files, sources
-from toyspec.convert.exported_runs import ExportedRun, bins_of, by_record, text_of
+from toyspec.convert.exported_runs import ExportedRun, bins_of, by_record
 from toyspec.convert.incoming_files import FILE_CAUSES, IncomingArtifact, IncomingMedia, file_below, settled
 from toyspec.convert.losses import MILLISECONDS, NO_PLACE, PART_DROPPED, SUPERSEDED, Ledger
 from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
@@ -55,7 +55,7 @@ ITEMS: list[tuple[str, str, Any, float, int | None, str]] = [
     ("measure", "train/loss", 0.3, 4.0, 2, "line 7: train/loss at step 2"),
     ("measure", "x", inf, 4.0, None, "line 8: x"),
     ("measure", "epoch", 2.0, 4.0, None, "line 8: epoch"),
-    ("record", "mood", "good", 4.0, None, "line 8: mood"),
+    ("text", "mood", "good", 4.0, None, "line 8: mood"),
     ("measure", "system/memory_used_bytes", 7, 4.5, None, "line 9: system/memory_used_bytes"),
     ("record", "own", RECORDS[9], 5.0, None, "line 10: own"),
     ("end", "reason", "completed", 6.0, None, "line 11: reason"),
@@ -88,7 +88,7 @@ def test_items_of_a_run_are_these(tmp_path: Path) -> None:
     assert (2 * len(ITEMS), 1, 2) == (ledger.items, ledger.carried, ledger.drops)
     sizes = [len(group) for group in by_record(iter(latest))]
     assert [5, 2, 1, 1, 3, 1, 1, 2] == sizes
-    assert ["good"] == [text for text in map(text_of, latest) if text is not None]
+    assert ["good"] == [item.value for item in latest if item.kind == "text"]
 
 
 def test_facts_of_a_run_are_these(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from typing import TYPE_CHECKING, Any, assert_type, get_args
@@ -16,7 +17,7 @@ import strategies
 from property_examples import examples
 from toyspec.findings import Profile
 from toyspec.format.canonical import encode
-from toyspec.format.decoding import _exact_types, decode_events, decode_values, event_types
+from toyspec.format.decoding import _exact_types, decode_events, decode_values, event_of, event_types
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
@@ -273,3 +274,46 @@ def test_dropped_record_decodes_again(target: Target) -> None:
     assert (value, event) == (record.value, record.event)
     with pytest.raises(AttributeError, match="nothing"):
         _ = record.nothing  # type: ignore[attr-defined]
+
+
+_NUMBER = st.none() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False)
+_WORDS = st.dictionaries(
+    st.sampled_from(["loss", "lr", "extra/a", "extra/a/b", "a", "a/b", "epoch", "value", "t"]),
+    st.sampled_from(["nan", "inf", "-inf"]),
+    max_size=3,
+)
+_MAP = st.dictionaries(st.sampled_from(["a", "a/b", "loss"]), _NUMBER, max_size=3)
+_NULL_RECORDS: dict[Profile, list[tuple[dict[str, Any], dict[str, st.SearchStrategy[Any]]]]] = {
+    "toy/v1": [
+        ({"kind": "step", "t": 1, "step": 1}, {"loss": _NUMBER, "lr": _NUMBER, "extra": _MAP, "nonfinite": _WORDS}),
+        ({"kind": "scalars", "t": 1, "values": {"a": None}}, {"epoch": _NUMBER, "values": _MAP, "nonfinite": _WORDS}),
+        ({"kind": "grad", "t": 1, "step": 1, "param": "p"}, {"l2": _NUMBER, "per_head_l2": st.lists(_NUMBER)}),
+        ({"kind": "eval", "t": 1, "name": "v"}, {"loss": _NUMBER, "extra": _MAP, "nonfinite": _WORDS}),
+        ({"kind": "note", "t": 1, "text": "null"}, {"step": st.none()}),
+    ],
+    "metrics/v1": [({"step": 1, "wall_time_ms": 1}, {"loss": st.none() | st.just(0.5), "grad_norm": st.none()})],
+    "kaun/v1": [({"type": "scalar", "step": 1, "tag": "a"}, {"value": _NUMBER, "epoch": st.integers(0, 3)})],
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=examples(150), deadline=None)
+@given(data=st.data())
+def test_lines_with_null_decode_together_as_each_alone(profile: Profile, data: st.DataObject) -> None:
+    """Whatever members the lines have, and whatever they say that null was, each is the event that it is alone."""
+    of_profile = st.sampled_from(_NULL_RECORDS[profile])
+    records = of_profile.flatmap(
+        lambda each: st.fixed_dictionaries({}, optional=each[1]).map(lambda members: {**each[0], **members})
+    )
+    few = data.draw(st.lists(records, min_size=1, max_size=3))
+    values = data.draw(st.lists(st.sampled_from(few), min_size=1, max_size=9))
+    lines = [json.dumps(value).encode() for value in values]
+    events, kinds, odd = decode_events(lines, profile)
+    tag = {"toy/v1": "kind", "kaun/v1": "type"}.get(profile, "")
+    for index, (line, value) in enumerate(zip(lines, values, strict=True)):
+        alone = event_of(line, value, value.get(tag), profile)
+        if index not in odd:
+            assert (type(alone), repr(alone)) == (type(events[index]), repr(events[index]))
+            assert value.get(tag) == kinds[index]
+        else:
+            assert events[index] is None

@@ -23,7 +23,7 @@ RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
     ),
     "an infinity among scalars": (
         {"kind": "scalars", "values": {"x": None, "y": 1.5}, "nonfinite": {"x": "-inf"}, "texts": {"mood": "good"}},
-        [("measure", "x", -math.inf), ("measure", "y", 1.5), ("record", "mood", "good")],
+        [("measure", "x", -math.inf), ("measure", "y", 1.5), ("text", "mood", "good")],
     ),
     "an extra that has the name of a key": (
         {"kind": "step", "loss": 2.0, "extra": {"loss": 3.0, "lr": None}},
@@ -31,11 +31,42 @@ RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
     ),
     "an evaluation with a text": (
         {"kind": "eval", "name": "val", "loss": 2.0, "phase": "eval", "extra": {"grade": "b"}},
-        [("measure", "val/loss", 2.0), ("record", "grade", "b")],
+        [("measure", "val/loss", 2.0), ("text", "val/grade", "b")],
     ),
     "a text among numbers": (
         {"kind": "scalars", "values": {"x": 1.0, "odd": "t", "none": None}},
-        [("measure", "none", None), ("measure", "x", 1.0), ("record", "odd", "t")],
+        [("measure", "none", None), ("measure", "x", 1.0), ("text", "odd", "t")],
+    ),
+    "an evaluation with everything else": (
+        {
+            "kind": "eval",
+            "name": "val",
+            "phase": "eval",
+            "own": False,
+            "extra": {"ok": True, "recall": [0.5, None], "inner": {"a": {"b": 2}, "s": "t"}, "mixed": [1, {"x": "y"}]},
+            "nonfinite": {"extra/recall/1": "inf"},
+        },
+        [
+            ("measure", "val/ok", 1.0),
+            ("measure", "val/recall/0", 0.5),
+            ("measure", "val/recall/1", math.inf),
+            ("measure", "val/inner/a/b", 2),
+            ("text", "val/inner/s", "t"),
+            ("text", "val/mixed", '[1,{"x":"y"}]'),
+            ("measure", "val/own", 0.0),
+        ],
+    ),
+    "an evaluation without a name": (
+        {"kind": "eval", "loss": 2.0, "extra": {"f1": 0.5}},
+        [("record", "loss", 2.0), ("record", "extra", {"f1": 0.5})],
+    ),
+    "members of wrong types": (
+        {"kind": "scalars", "values": [1], "texts": {"a": 1}, "own": 2},
+        [("record", "values", [1]), ("record", "texts", {"a": 1}), ("record", "own", 2)],
+    ),
+    "members of wrong types beside a text": (
+        {"kind": "scalars", "values": {}, "texts": {"a": 1, "b": "t"}, "own": 2},
+        [("text", "b", "t"), ("record", "a", 1), ("record", "own", 2)],
     ),
     "scalars of an epoch": (
         {"kind": "scalars", "epoch": 2, "values": {"x": 1.0}},

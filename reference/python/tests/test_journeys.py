@@ -84,6 +84,31 @@ VALUES: list[tuple[Any, Any]] = [
     (1j, LEFT_OUT),
     (Gone(), LEFT_OUT),
 ]
+# What a program passes in the extra of an evaluation, and the cells that are found, by what follows the name.
+RESULTS: list[tuple[Any, dict[str, str] | str]] = [
+    (2.5, {"": "2.5"}),
+    (True, {"": "1.0"}),
+    (np.bool_(False), {"": "0.0"}),
+    (math.nan, {"": "nan"}),
+    (-math.inf, {"": "-inf"}),
+    (10**400, {"": "inf"}),
+    (None, {"": "nan"}),
+    (2**60 + 1, {"": "1152921504606846977"}),
+    ("text", {"": "'text'"}),
+    ([1, True, 2.5], {"/0": "1.0", "/1": "1.0", "/2": "2.5"}),
+    ((math.nan, None, math.inf), {"/0": "nan", "/1": "nan", "/2": "inf"}),
+    (np.array([0.5, 0.25]), {"/0": "0.5", "/1": "0.25"}),
+    ([1, {"a": 2}], {"": "'[1,{\"a\":2}]'"}),
+    ([math.inf, "x"], {"": "'[Infinity,\"x\"]'"}),
+    ([[1, 2], [3]], {"": "'[[1,2],[3]]'"}),
+    ([], {"": "'[]'"}),
+    ({}, {"": "'{}'"}),
+    ({"a": {"b": True, "c": "t"}, "d": [1]}, {"/a/b": "1.0", "/a/c": "'t'", "/d/0": "1.0"}),
+    ({"a": {"b": -math.inf}}, {"/a/b": "-inf"}),
+    ([0] * 257, {"": repr(f"[{','.join('0' * 257)}]")}),
+    (object(), LEFT_OUT),
+    ({"a": object()}, LEFT_OUT),
+]
 INDEXES = st.lists(st.integers(0, len(VALUES) - 1), max_size=4)
 STEPS = st.none() | st.integers(0, 12)
 
@@ -159,6 +184,7 @@ class Programs(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(tempfile.mkdtemp())
         self.expected: dict[str, Any] = {}
+        self.results: dict[str, str] = {}
         self.losses: Counter[float] = Counter()
         self.notes = 0
         self.left_out: Counter[str] = Counter()
@@ -228,15 +254,25 @@ class Programs(RuleBasedStateMachine):
         with contextlib.redirect_stderr(self.said):
             self.run.step(step, loss=loss, extra=given, **({} if lr is None else {"lr": lr}))
 
-    @rule(step=STEPS, indexes=st.lists(st.sampled_from([0, 2, 13, 14, 18]), max_size=2))
+    @rule(step=STEPS, indexes=st.lists(st.integers(0, len(RESULTS) - 1), max_size=3))
     def evaluate(self, step: int | None, indexes: list[int]) -> None:
-        """Log an evaluation."""
+        """Log an evaluation, with results of any type."""
+        extra: dict[str, Any] = {}
+        for index in indexes:
+            self.names += 1
+            name = f"m{self.names}"
+            given, cells = RESULTS[index]
+            extra[name] = given
+            if isinstance(cells, str):
+                self.left_out[f"{name}/a" if isinstance(given, dict) else name] += 1
+            else:
+                self.results.update({f"held-out/{name}{rest}": cell for rest, cell in cells.items()})
         self.names += 1
         loss = float(self.names)
         self.losses[loss] += 1
         with contextlib.redirect_stderr(self.said):
             at: dict[str, Any] = {} if step is None else {"step": step}
-            self.run.eval("held-out", loss=loss, extra={f"e{index}": VALUES[index][0] for index in indexes}, **at)
+            self.run.eval("held-out", loss=loss, extra=extra, **at)
 
     @rule(indexes=INDEXES, step=st.sampled_from(["x", 2.5, -1, [5], True]), is_step=st.booleans())
     def log_at_no_step(self, indexes: list[int], step: Any, is_step: bool) -> None:
@@ -342,8 +378,11 @@ class Programs(RuleBasedStateMachine):
         """Find every value in the tables of all streams, superseded ones included, each once, or once more if again."""
         cells: dict[str, list[str]] = {}
         losses: Counter[float] = Counter()
+        missing: Counter[tuple[str, str]] = Counter()
         for path in sorted((self.root / "journey").glob("events.jsonl*")):
             table = toyspec.history(path, attempts="all")
+            for what, counts in table.missing.items():
+                missing.update({(what, name.removeprefix("extra/")): n for name, n in counts.items()})
             for name, column in table.items():
                 cells.setdefault(name, []).extend(repr(each) for each in column if each is not None)
                 if name in ("loss", "held-out/loss"):
@@ -352,12 +391,17 @@ class Programs(RuleBasedStateMachine):
         wanted = {
             name: [cell(outcome)] * (2 if name in self.again.numbers else 1) for name, outcome in self.expected.items()
         }
+        for name, found in self.results.items():
+            wanted[name] = [found] * (2 if name.split("/")[1] in self.again.numbers else 1)
         assert wanted == {name: cells.get(name, []) for name in wanted}
+        account = {("left_out", name): n for name, n in (self.found.left_out + self.again.left_out).items()}
+        account |= {("dropped", kind): n for kind, n in (self.found.dropped + self.again.dropped).items()}
+        assert account == missing
 
     def check_last_run(self) -> None:
         """Find every value of the last stream in the export, and every metric in the list and in the catalog."""
         table = toyspec.history(self.root / "journey")
-        numbers = [name for name in table if any(isinstance(each, float) for each in table[name])]
+        numbers = [name for name in table if any(isinstance(each, float | int) for each in table[name])]
         numbers = sorted({name.removeprefix("values/") for name in numbers} - {"step"})
         assert numbers == metrics_of(toyspec.list_runs(self.root))
         toyspec.build_catalog(self.root, out=self.root / "catalog", values=True)
@@ -366,7 +410,7 @@ class Programs(RuleBasedStateMachine):
         (ledger,) = report.runs
         assert ledger.items == ledger.carried + ledger.changed + ledger.dropped
         written = "".join(path.read_text() for path in (self.root / "exported").rglob("*.csv"))
-        for name in table.keys() & self.expected.keys():
+        for name in table.keys() & (self.expected.keys() | self.results.keys()):
             assert name in written or name in str(ledger.losses), name
 
     def check_shown(self) -> None:

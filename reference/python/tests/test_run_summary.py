@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from toyspec import history, start_run
+from toyspec import history, list_runs, start_run
+from toyspec.reading.number_blocks import StepBlockFeed
+from toyspec.runs.ends import summarize_ends
 from toyspec.runs.metric_names import goal_of, loss_among, losses_first
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
+from toyspec.view.scans import Scan
 
 _START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
 
@@ -50,6 +53,34 @@ def test_training_loss_of_a_run_with_steps_is_theirs(tmp_path: Path) -> None:
     scalars = _summary(tmp_path, _scalars(1, total_loss=8.0)).loss
     assert scalars is not None
     assert (1, 8.0) == scalars.last
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+@pytest.mark.parametrize("before", [0, 2000])
+def test_a_step_that_is_repeated_is_not_the_last_one(
+    tmp_path: Path, engine: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an end, the final loss is that of the last step for every reader, also after values beside the steps."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    early = [_step(step, loss=9.0, phase="train", extra={"pad": 1.0}) for step in range(1, before)]
+    late = [
+        _step(before + 1, loss=3.0),
+        _step(before + 2, loss=2.0),
+        _step(before + 3),
+        _step(7, loss=8.0, phase="eval"),
+    ]
+    repeated = [_scalars(before + 1, loss=5.0), _scalars(before + 2, loss=None)]
+    path = _log(tmp_path, _START, *early, *late, *repeated)
+    summary = summarize_run(path)
+    assert summary.loss is not None
+    assert ((before + 2, None), 2.0) == (summary.loss.last, summary.final_loss)
+    assert [2.0] == [run.final_loss for run in list_runs(tmp_path)]
+    assert 2.0 == summarize_ends(path, checked_bytes=0).final_loss
+    scan = Scan(path)
+    scan.take(StepBlockFeed().feed(Path(path).read_bytes()))
+    assert 2.0 == scan.summary.final_loss
+    end = {"kind": "run_end", "t": 9.0, "reason": "completed", "final_loss": None}
+    assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).final_loss is None
 
 
 def test_metric_that_was_asked_for_is_kept_at_every_step(tmp_path: Path) -> None:

@@ -115,6 +115,28 @@ MADE = {
 """Lines of logs with what a check can find, by their names."""
 
 
+_START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "made", "config": {}}
+RUNS: dict[str, list[dict[str, Any]]] = {
+    "results-of-all-types": [
+        {"kind": "eval", "t": 1.0, "step": 1, "name": "val", "loss": 0.5, "own": {"f": 2.5}, "extra": {
+            "flag": True, "off": False, "null": None, "text": "x", "recall": [0.5, None, True], "empty": {}, "no": [],
+            "mixed": [1, {"a": 2}], "nested": {"a": 1.5, "b": {"c": True, "d": "t", "e": [1, 2]}}, "rows": [[1, 2]],
+            "loss": 4.0, "recall/0": 3.0, "many": [1] * 257, "__proto__": 7.5,
+        }},
+        {"kind": "rollout", "t": 2.0, "step": 2, "won": True, "x": None, "nonfinite": {"x": "nan"}, "list": [1, 2]},
+        {"kind": "compare", "t": 2.5, "step": 2, "verdict": "better", "ppl_ratio": 1.5, "own": False},
+    ],
+    "steps-with-other-values": [
+        {"kind": "step", "t": at * 1.0, "step": at, "loss": 1.0 / at, "extra": {"mfu": 0.5, "flag": at % 2 == 0}}
+        for at in range(1, 9)
+    ] + [
+        {"kind": "scalars", "t": 9.0, "step": 9, "values": {"on": True, "x": 1.5, "inner": {"a": [2.5]}}},
+        {"kind": "step", "t": 10.0, "step": 10, "loss": 0.05, "own": False, "extra": {"a": {"b": 1}, "s": "t"}},
+    ],
+}  # fmt: skip
+"""Records of runs with values that few programs log, by their names."""
+
+
 def _rank_log(rank: int, records: Iterable[dict[str, Any]]) -> bytes:
     start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "llama", "rank": rank, "world_size": 5}
     every = [start | {"started_at": "2026-01-01T00:00:00Z"}, *records]
@@ -207,9 +229,23 @@ def rows(cache: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def made_rows(cache: Path) -> dict[str, dict[str, Any]]:
+    """Return the same of the ``RUNS``, with their bytes."""
+    store, found = CurveStore(str(cache)), {}
+    for name, records in RUNS.items():
+        path = cache / name / "events.jsonl"
+        path.parent.mkdir()
+        path.write_text("".join(json.dumps(record) + "\n" for record in [_START, *records]))
+        row = scan_stream(ScanWork(str(path), name, NO_IDENTITY), store, DialectChoice()).row
+        assert row is not None
+        found[f"{name}/events.jsonl"] = {"bytes": path.read_text()} | {fact: row[fact] for fact in FACTS}
+    return found
+
+
 def text(cache: Path) -> str:
     """Return the file: a line for each run."""
-    lines = [f"  {json.dumps(path)}: {json.dumps(row)}" for path, row in rows(cache).items()]
+    every = rows(cache) | made_rows(cache)
+    lines = [f"  {json.dumps(path)}: {json.dumps(row)}" for path, row in every.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -258,7 +258,7 @@ mod tests {
     use crate::Profile;
 
     const LINES: [&str; 8] = [
-        r#"{"kind":"step","t":1.5,"step":1,"loss":2.5,"extra":{"acc":null,"n":[1,2]},"epoch":0.5}"#,
+        r#"{"kind":"step","t":1.5,"step":1,"loss":2.5,"extra":{"acc":null,"n":2},"epoch":0.5}"#,
         r#"{"kind":"step","phase":"eval","t":1.5,"step":12,"loss":null,"lr":1e-3,"layer":1}"#,
         r#"{"kind":"tap","t":2,"step":3,"layer":0,"stats":{"rms":1.0}}"#,
         r#"{"step":7,"wall_time_ms":5.0,"loss":0.25,"extra":{"lr":0.5}}"#,
@@ -360,10 +360,12 @@ mod tests {
     fn records_that_say_more_than_numbers_are_left_alone() {
         let lines = concat!(
             "{\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"r\"}\n",
-            "{\"kind\":\"step\",\"t\":1.0,\"step\":1,\"loss\":2.5,\"extra\":{\"acc\":null,\"name\":\"x\"}}\n",
+            "{\"kind\":\"step\",\"t\":1.0,\"step\":1,\"loss\":2.5,\"extra\":{\"acc\":null}}\n",
             "{\"kind\":\"note\",\"t\":2.0,\"text\":\"\"}\n",
             "{\"kind\":\"step\",\"t\":3.0,\"step\":2,\"phase\":\"eval\",\"loss\":1}\n",
             "{\"kind\":\"step\",\"t\":3.0,\"step\":-2,\"loss\":1}\n",
+            "{\"kind\":\"step\",\"t\":3.0,\"step\":3,\"loss\":1,\"extra\":{\"name\":\"x\"}}\n",
+            "{\"kind\":\"step\",\"t\":3.0,\"step\":3,\"loss\":1,\"flag\":true}\n",
             "{\n",
             "\n",
         );
@@ -377,7 +379,7 @@ mod tests {
         assert!(one.columns[0].values[0].is_nan());
         let loss = Column { name: "loss".to_string(), steps: vec![2], values: vec![1.0] };
         assert_eq!((Some("eval"), &vec![loss]), (two.phase.as_deref(), &two.columns));
-        assert_eq!(43 + 2 + 1, *rest);
+        assert_eq!(43 + 63 + 54 + 2 + 1, *rest);
         assert_eq!(Columns::default().bytes, 0);
     }
 

@@ -114,7 +114,7 @@ fn said_by_scalar(record: Node) -> Option<Said> {
             b"wall_time" => said.time = Some((node, finite(node)?)),
             b"epoch" => said.epoch = Some((node, finite(node)?)),
             b"tag" if node.kind() == Kind::String => tag = Some(node.string().into_owned()),
-            b"value" => value = Some((node, number_or_null(node)??)),
+            b"value" => value = Some((node, number_or_null(node)?)),
             b"minimize" if matches!(node.kind(), Kind::True | Kind::False) => {
                 said.minimize = Some(node.kind() == Kind::True);
             }
@@ -147,6 +147,8 @@ struct Parts<'t> {
     epoch: Option<Placed<'t, f64>>,
     extra: Option<Node<'t>>,
     numbers: Vec<(String, Placed<'t, f64>)>,
+    /// Whether other members are values too, which are for the caller.
+    has_others: bool,
 }
 
 impl<'t> Parts<'t> {
@@ -166,17 +168,22 @@ impl<'t> Parts<'t> {
                 // One that is not a number does not count.
                 b"epoch" => parts.epoch = finite(value).map(|epoch| (value, epoch)),
                 b"layer" | b"head" | b"token_id" => {}
-                _ => parts.numbers.extend(metric(key, value)?),
+                b"nonfinite" if value.kind() == Kind::Object => {}
+                _ if !matches!(value.kind(), Kind::Null | Kind::Number) => parts.has_others = true,
+                _ => parts.numbers.push(metric(key, value)?),
             }
         }
         Some(parts)
     }
 
-    /// Returns the metrics, those of the extra first; None where two of them have the same name.
+    /// Returns the metrics, those of the extra first; None where two of them have the same name, or there are others.
     fn metrics(self, chosen: Chosen) -> Option<Vec<(String, Placed<'t, f64>)>> {
+        if self.has_others {
+            return None;
+        }
         let mut found = Vec::with_capacity(self.numbers.len() + 4);
         for (key, value) in self.extra.iter().flat_map(|extra| extra.members()) {
-            found.extend(metric(key, value)?);
+            found.push(metric(key, value)?);
         }
         if self.numbers.iter().any(|(name, _)| found.iter().any(|(other, _)| other == name)) {
             return None;
@@ -197,22 +204,19 @@ fn time_in(time: Option<Node>) -> Option<Option<Placed<f64>>> {
     time.map_or(Some(None), |value| finite(value).map(|time| Some((value, time))))
 }
 
-/// Returns the value of a member that is a number or null; Some(None) for others. None where the caller reads the line.
-#[allow(clippy::option_option)]
-fn metric<'t>(key: Node<'t>, value: Node<'t>) -> Option<Option<(String, Placed<'t, f64>)>> {
+/// Returns a member that is a number or null; None where the caller reads the line, since others are values too.
+fn metric<'t>(key: Node<'t>, value: Node<'t>) -> Option<(String, Placed<'t, f64>)> {
     if key.body().contains(&b'\\') {
         return None;
     }
-    Some(number_or_null(value)?.map(|number| (key.string().into_owned(), (value, number))))
+    Some((key.string().into_owned(), (value, number_or_null(value)?)))
 }
 
-/// Returns a number or null; Some(None) for another value, None for a number that is not finite.
-#[allow(clippy::option_option)]
-fn number_or_null(value: Node) -> Option<Option<f64>> {
+/// Returns a number, NaN for null; None for a number that is not finite, and for another value.
+fn number_or_null(value: Node) -> Option<f64> {
     match value.kind() {
-        Kind::Null => Some(Some(f64::NAN)),
-        Kind::Number => finite(value).map(Some),
-        _ => Some(None),
+        Kind::Null => Some(f64::NAN),
+        _ => finite(value),
     }
 }
 

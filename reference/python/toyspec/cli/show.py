@@ -21,7 +21,7 @@ from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import printable, shortened
-from toyspec.format.record_mapping import with_lost_numbers
+from toyspec.format.record_mapping import values_in, with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
@@ -310,7 +310,7 @@ def _labels(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     # An evaluation that was made once has its own line.
-    once = {f"{name}/{key}" for name, event in run.evals.items() for key in (*event, *_extra(event))}
+    once = {name for event in run.evals.values() for name in values_in(event, "toy/v1", "eval")}
     told = {name: curve for name, curve in run.series.items() if name not in once or curve.count > 1}
     names = [shortened(name, _NAME_CHARS) for name in told]
     room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
@@ -322,7 +322,8 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
         parts = list(_extremes(name, curve, _better(run, name), run.last_step))
         if curve is run.loss and curve.count > 1 and _ends_otherwise(run, curve):
-            parts.append(f"run_end says final_loss {figure(run.final_loss)}")
+            said = "run_end says" if "final_loss" in (run.end or {}) else "the last step has"
+            parts.append(f"{said} final_loss {figure(run.final_loss)}")
         yield shortened(name, _NAME_CHARS), ", ".join(parts)
         if curve.count > 1 and line:
             yield "", line
@@ -337,17 +338,11 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
 
 
 def _ends_otherwise(run: RunSummary, curve: Curve) -> bool:
-    """Return whether run_end has another loss than the last of *curve*: values beside the steps are not counted in it.
+    """Return whether the run has another loss at its end than the last of *curve*, which has values beside the steps.
 
     Such are the steps that a program repeats without resuming its run.
     """
-    said = (run.end or {}).get("final_loss")
-    return said is not None and curve.last is not None and run.final_loss != curve.last[1]
-
-
-def _extra(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    extra = event.get("extra")
-    return extra if isinstance(extra, dict) else {}
+    return curve.last is not None and run.final_loss not in (None, curve.last[1])
 
 
 def _is_constant(curve: Curve) -> bool:

@@ -8,7 +8,6 @@ from collections import deque
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.convert.exported_runs import text_of
 from toyspec.convert.formats import Format, MappingRow
 from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause, Ledger
 
@@ -34,7 +33,10 @@ FORMAT = Format(
         MappingRow("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
         MappingRow("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
         MappingRow("`nan`", "null"),
-        MappingRow("row of `texts.csv`: `at_step`, `elapsed_s`, `name`, `text`", "a text of `scalars`"),
+        MappingRow(
+            "row of `texts.csv`: `at_step`, `elapsed_s`, `name`, `text`",
+            "a text of `scalars` or `eval`, by its full name",
+        ),
     ),
     lossless="numbers, to the last digit",
     version="Python's csv, pandas 3",
@@ -79,7 +81,7 @@ def _contents(run: ExportedRun) -> tuple[list[str], bool]:
     for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
         if item.kind == "measure":
             names.add(item.name)
-        has_texts = has_texts or text_of(item) is not None
+        has_texts = has_texts or item.kind == "text"
     return sorted(names - {"step", "elapsed_s"}), has_texts
 
 
@@ -88,9 +90,8 @@ def _rows(run: ExportedRun, ledger: Ledger, columns: dict[str, int], texts: Writ
     rows: deque[_Row] = deque()
     latest: dict[object, _Row] = {}
     for item in run.items(ledger):
-        text = None if texts is None else text_of(item)
-        if texts is not None and text is not None:
-            texts.writerow(["" if item.step is None else item.step, repr(item.t), item.name, text])
+        if texts is not None and item.kind == "text":
+            texts.writerow(["" if item.step is None else item.step, repr(item.t), item.name, item.value])
             ledger.done()
             continue
         at = columns.get(item.name) if item.kind == "measure" else None

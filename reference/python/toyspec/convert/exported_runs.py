@@ -18,6 +18,7 @@ from toyspec.errors import SourceError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.numbers import number
 from toyspec.format.run_files import media_file, ranks_beside
+from toyspec.generated.fields import FIELDS
 from toyspec.reading.annotations import read_annotations
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.reader import read
@@ -29,21 +30,22 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Cause
     from toyspec.reading.records import Record
 
-ItemKind = Literal["setting", "fact", "measure", "note", "definition", "resume", "end", "record"]
+ItemKind = Literal["setting", "fact", "measure", "text", "note", "definition", "resume", "end", "record"]
 """What an item is.
 
 - ``setting``: a value of ``config``; names of nested objects are joined by ``/``.
 - ``fact``: another member of run_start, for example ``tags``.
 - ``measure``: a number, or null, at a time.
+- ``text``: a text at a time; see ``Record.texts``.
 - ``end``: a member of run_end, for example ``reason``.
 - ``record``: a record that is none of these; its value is all of it.
 """
 
 _FRAMING = frozenset(["kind", "schema", "t", "run_id", "started_at", "phase", "step"])
 _ENDING = frozenset(["kind", "t", "ended_at", "final_step", "final_loss", "phase", "step"])
-# What was null is in the numbers; the objects are looked into.
-_HELD = frozenset(["kind", "phase", "t", "step", "epoch", "name", "nonfinite", "extra", "values", "texts"])
-_OBJECTS = ("extra", "values", "texts")
+# What is in the objects is a number or a text, or says what null was.
+_HELD = frozenset(["kind", "phase", "t", "step", "epoch", "name"])
+_OBJECTS = frozenset(["extra", "values", "texts", "nonfinite"])
 _MEASURED = frozenset(["step", "scalars", "eval", "system"])
 _ADVANCE_BYTES = 1 << 18
 _KINDS_WITH_FILES = frozenset(["media", "artifact"])
@@ -213,6 +215,8 @@ def _items_of(record: Record, attempts: Attempts) -> Iterator[Item]:
     elif record.kind in _MEASURED:
         for name, item in measures_of(record, attempts):
             yield Item("measure", name, item, value, *at, _place(place, name, at[1]))
+        for name, text in attempts.named_texts(record).items():
+            yield Item("text", name, text, value, *at, _place(place, name, at[1]))
         for name, item in _others_in(record):
             yield Item("record", name, item, value, *at, _place(place, name, at[1]))
     else:
@@ -235,13 +239,6 @@ def _start_items(value: dict[str, Any], at: tuple[float, int | None], place: str
             yield Item("fact", name, fact, value, *at, f"{place}: {name}")
 
 
-def text_of(item: Item) -> str | None:
-    """Return the text of *item*, if it is one of the ``texts`` of a ``scalars`` record."""
-    texts = item.record.get("texts") if item.kind == "record" else None
-    is_text = isinstance(texts, dict) and isinstance(item.value, str) and texts.get(item.name) == item.value
-    return str(item.value) if is_text else None
-
-
 def bins_of(record: Mapping[str, Any]) -> tuple[list[float], list[float]] | None:
     """Return edges and counts of a ``histogram`` *record*; None if they do not belong together."""
     edges, counts = record.get("edges"), record.get("counts")
@@ -262,13 +259,19 @@ def measures_of(record: Record, attempts: Attempts) -> Iterator[tuple[str, float
 
 
 def _others_in(record: Record) -> Iterator[tuple[str, Any]]:
-    """Yield the members of a measured *record*, and of its objects, that are not numbers."""
-    value = record.value
-    held = {key: item for key, item in value.items() if key not in _HELD}
-    for members in (held, *(value.get(key) for key in _OBJECTS)):
-        for name, item in members.items() if isinstance(members, dict) else ():
-            if item is not None and number(item) is None:
-                yield name, item
+    """Yield the members of a measured record that are neither numbers nor texts, as its schema does not allow them."""
+    value, declared = record.value, FIELDS["toy/v1"][record.kind or ""]
+    is_read = bool(record.values or record.texts)
+    for name, item in value.items():
+        # An evaluation without a name does not say whose numbers it has; what is not declared is read but of scalars.
+        if name in _HELD or item is None or item == {}:
+            continue
+        is_other = not isinstance(item, dict) if name in _OBJECTS else number(item) is None and name in declared
+        if is_other or not is_read or (record.kind == "scalars" and name not in declared):
+            yield name, item
+    texts = value.get("texts")
+    if isinstance(texts, dict) and is_read:
+        yield from ((name, item) for name, item in texts.items() if not isinstance(item, str))
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -146,6 +146,10 @@ def _row(run_id: str, item: Item, ledger: Ledger) -> dict[str, Any]:
     row = {"run_id": run_id, "kind": item.record.get("kind"), "t": item.t, "step": step, "name": item.name}
     if item.kind == "measure":
         return {**row, "value": None if item.value is None else float(item.value), "record": None}
+    if item.kind == "text":
+        # The numbers of its record have rows of their own.
+        record = {"kind": "scalars", "t": item.t, "step": step, "values": {}, "texts": {item.name: item.value}}
+        return {**row, "value": None, "record": _json({key: each for key, each in record.items() if each is not None})}
     return {**row, "value": None, "record": _json(item.record)}
 
 

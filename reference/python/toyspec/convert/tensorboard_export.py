@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from toyspec.convert import tensorboard_media, tensorboard_messages, tensorboard_records
-from toyspec.convert.exported_runs import bins_of, text_of
+from toyspec.convert.exported_runs import bins_of
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
     BINARY32,
@@ -69,8 +69,8 @@ class EventExport:
             self._put(
                 tensorboard_messages.text_event(wall, self._step(item), tensorboard_messages.NOTE_TAG, value["text"])
             )
-        elif (text := text_of(item)) is not None:
-            self._put(tensorboard_messages.text_event(wall, self._step(item), item.name, text))
+        elif item.kind == "text":
+            self._put(tensorboard_messages.text_event(wall, self._step(item), item.name, value))
         elif item.name in ("media", "histogram") and (shown := self._shown(item)) is not None:
             if not shown:
                 self._ledger.drop(MISSING_FILE, item.place, value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.alerts import level_word
-from toyspec.convert.exported_runs import bins_of, by_record, text_of
+from toyspec.convert.exported_runs import bins_of, by_record
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import (
@@ -109,8 +109,8 @@ class _Shown:
             pass
         elif item.kind == "measure":
             made = _number(self._run, item, ledger)
-        elif (text := text_of(item)) is not None:
-            made = text
+        elif item.kind == "text":
+            made = item.value
         elif item.kind == "record" and item.name == "histogram":
             bins = bins_of(item.value)
             made = None if bins is None else {"_type": HISTOGRAM, "bins": bins[0], "values": bins[1]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.alerts import level_word
-from toyspec.convert.exported_runs import bins_of, text_of
+from toyspec.convert.exported_runs import bins_of
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
@@ -83,7 +83,7 @@ class WandbExport:
 
     def _put(self, made: Any, item: Item, code: int) -> int:
         ledger = self._ledger
-        if item.kind == "measure" or text_of(item) is not None:
+        if item.kind in ("measure", "text"):
             self._measure(made, item, math.nan if item.value is None else item.value)
             return code
         put = {"media": self._show, "histogram": self._show, "alert": self._alert}.get(item.name)

@@ -4,7 +4,8 @@ The result for a line equals that of ``line_validation.decode``, and of converti
 that is not proven to be readable; the caller must decode that line by itself.
 
 A type has None for an absent key, and NaN for a number that is null. A line without ``null`` is decoded into it at
-once, any other by way of the exact type, which keeps absent and null apart.
+once, as are lines that have the same members, of which each None was a null then. Any other is decoded by way of the
+exact type, which keeps absent and null apart.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import math
 from functools import cache
 from importlib import import_module
+from itertools import compress, repeat
+from operator import attrgetter, is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args
 
 import msgspec
 
 from toyspec.format.line_validation import holds_long_number
-from toyspec.format.record_mapping import with_lost_numbers
+from toyspec.format.record_mapping import NOT_FINITE, with_lost_numbers
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH
 from toyspec.generated.streams import STREAMS
@@ -76,8 +79,10 @@ def decode_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
     if not is_lost:
         events, kinds, odd = _plain_events(lines, profile)
     with_null = [index for index in odd if _NULL in lines[index]]
+    if len(with_null) == len(lines):
+        return _events_with_null(lines, profile)
     if with_null:
-        found, of, rest = _exact_events([lines[index] for index in with_null], profile)
+        found, of, rest = _events_with_null([lines[index] for index in with_null], profile)
         for index, event, kind in zip(with_null, found, of, strict=True):
             events[index], kinds[index] = event, kind
         odd = sorted({*odd}.difference(with_null).union(with_null[index] for index in rest))
@@ -101,6 +106,126 @@ def _plain_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
         if event is not None:
             event.__class__ = public[kind]
     return found, kinds, odd
+
+
+def _events_with_null(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
+    """Do what ``decode_events`` does; most lines have the members of the ones before, and null where those may."""
+    events: list[Any] = [None] * len(lines)
+    kinds: list[str | None] = [None] * len(lines)
+    rest = list(range(len(lines)))
+    while rest and (shape := _null_shape_of(lines[rest[0]], profile)) is not None:
+        found, odd = _decoded([lines[index] for index in rest], shape.decode)
+        if not odd and len(found) == len(lines):
+            shape.fill(found)
+            return found, [shape.kind] * len(found), odd
+        shape.fill([event for event in found if event is not None])
+        for index, event in zip(rest, found, strict=True):
+            if event is not None:
+                events[index], kinds[index] = event, shape.kind
+        before, rest = len(rest), [rest[at] for at in odd]
+        if 2 * len(rest) > before:
+            # The lines differ too much.
+            break
+    if rest:
+        exact, of, odd = _exact_events([lines[index] for index in rest], profile)
+        for index, event, kind in zip(rest, exact, of, strict=True):
+            events[index], kinds[index] = event, kind
+        rest = [rest[at] for at in odd]
+    return events, kinds, rest
+
+
+class _NullShape(NamedTuple):
+    """A type that lines of one kind with the same optional numbers decode into, so that a None was a null."""
+
+    decode: Callable[[bytes], Any]
+    kind: str | None
+    public: type[msgspec.Struct]
+    numbers: tuple[str, ...]
+    """Members that all lines have, and that may be null."""
+    maps: tuple[str, ...]
+    """Members whose members may be null."""
+    says: bool
+    """Whether lines may say what null was."""
+
+    def fill(self, events: Sequence[Any]) -> None:
+        """Make decoded *events* those of the public type: a null is the number that the line says it was, else NaN."""
+        for event in events:
+            event.__class__ = self.public
+        for event in events if self.says else ():
+            if event.nonfinite:
+                self._restore(event, event.nonfinite)
+        for name in self.numbers:
+            found = list(map(attrgetter(name), events))
+            for event in compress(events, map(is_, found, repeat(None))):
+                setattr(event, name, math.nan)
+        for name in self.maps:
+            for members in map(attrgetter(name), events):
+                if members and None in members.values():
+                    members.update({key: math.nan for key, value in members.items() if value is None})
+
+    def _restore(self, event: Any, words: Mapping[str, str]) -> None:
+        for name, word in words.items():
+            if word not in NOT_FINITE:
+                continue
+            if name in self.numbers and getattr(event, name) is None:
+                setattr(event, name, NOT_FINITE[word])
+            outer, _, inner = name.partition("/")
+            if self.kind == "scalars":
+                outer, inner = "values", name
+            members = getattr(event, outer) if outer in self.maps else None
+            if members and members.get(inner, word) is None:
+                members[inner] = NOT_FINITE[word]
+
+
+def _null_shape_of(line: bytes, profile: Profile) -> _NullShape | None:
+    """Return the shape of a *line*; None if it has no event, or one with lists or objects of objects."""
+    decoder = _closed(profile, "exact")
+    try:
+        event = decoder.decode(line)
+    except _REFUSED:
+        return None
+    given = [name for name in event.__struct_fields__ if getattr(event, name) is not msgspec.UNSET]
+    exact: type[msgspec.Struct] = type(event)
+    return _null_shape(profile, decoder.kinds[exact], frozenset(given) & _nullable(exact))
+
+
+@cache
+def _nullable(cls: type[msgspec.Struct]) -> frozenset[str]:
+    """Return the names of the fields of an exact type that may be null."""
+    return frozenset(field.name for field in msgspec.structs.fields(cls) if type(None) in get_args(field.type))
+
+
+@cache
+def _null_shape(profile: Profile, kind: str | None, present: frozenset[str]) -> _NullShape | None:
+    """Return the shape of lines of *kind* that have *present*, and no other of the members that may be null."""
+    declared = FIELDS[profile][kind or "entry"]
+    if any(isinstance(each, tuple) and each[0] != "map" for each in declared.values()):
+        return None
+    cls, exact = event_types(profile)[kind], _exact(kind, profile)
+    nullable = _nullable(exact)
+    if not all(declared[name] in _NUMBERS for name in nullable):
+        return None
+    types = {field.name: _without(field.type, msgspec.UnsetType) for field in msgspec.structs.fields(exact)}
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(cls):
+        taken = types[field.name]
+        if field.name in present or field.required:
+            fields.append((field.name, taken))
+        else:
+            fields.append((field.name, _without(taken, type(None)), field.default))
+    tag = STREAMS[profile]["tag"]
+    made = msgspec.defstruct(
+        cls.__name__, fields, bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
+    )
+    maps = tuple(name for name, each in declared.items() if isinstance(each, tuple) and each[1] in _NUMBERS)
+    return _NullShape(_open(made), kind, cls, tuple(sorted(present)), maps, "nonfinite" in declared)
+
+
+def _without(declared: Any, left_out: type) -> Any:
+    """Return the type *declared* without one of its alternatives."""
+    parts = tuple(each for each in get_args(declared) if each is not left_out)
+    is_union = left_out in get_args(declared)
+    return Union[parts] if is_union else declared  # noqa: UP007 - the types are known here only
 
 
 def _exact_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:

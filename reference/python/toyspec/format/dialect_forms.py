@@ -15,6 +15,7 @@ import msgspec
 
 from toyspec.findings import LineFinding
 from toyspec.format.dialect_mapping import count_of, not_finite
+from toyspec.format.flattening import MOST_LISTED
 from toyspec.format.line_validation import ValidatedLine, decode, validate
 from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules
@@ -95,8 +96,6 @@ _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 _COMMENT = b"#"
 UNNAMED = "Unnamed: 0"
 """The column of an index whose name is empty, as pandas names it."""
-MOST_LISTED = 256
-"""A list with more members is data, not metrics."""
 _JSON_GROUP = "json"
 _MEASURES = frozenset([int, float])
 _NUMBER_STARTS = frozenset([*"0123456789+-.", " "])

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+MOST_LISTED = 256
+"""Number of items in the longest list of which each is a value of its own."""
 
 # Deeper objects are data, not metrics, and would take unbounded recursion.
 _DEPTH = 8
+_LISTED = frozenset([float, int, bool, type(None)])
 
 
 def flattened(
@@ -24,6 +28,21 @@ def flattened(
     found: dict[str, Any] = {}
     _flatten(value, "", found, (_DEPTH, whole, [] if hidden is None else hidden))
     return found
+
+
+def leaves(value: Mapping[str, Any], depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """Yield the members of *value*: those of inner objects after the outer key and a slash, as are numbers in a list.
+
+    A list with anything but numbers, booleans and null, or with more than ``MOST_LISTED``, is one member, as is what is
+    empty or nested too deep.
+    """
+    for key, member in value.items():
+        if type(member) is dict and member and depth:
+            yield from ((f"{key}/{name}", leaf) for name, leaf in leaves(member, depth - 1))
+        elif type(member) is list and 0 < len(member) <= MOST_LISTED and _LISTED.issuperset(map(type, member)):
+            yield from ((f"{key}/{index}", item) for index, item in enumerate(member))
+        else:
+            yield key, member
 
 
 def member_at(value: Mapping[str, Any], key: str) -> Any:

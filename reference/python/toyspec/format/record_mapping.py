@@ -5,18 +5,19 @@ The logs of other programs have a mapping of their own: see ``dialect_mapping``.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.flattening import flattened
+from toyspec.format.flattening import flattened, leaves
 from toyspec.format.numbers import number
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.records import RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from toyspec.findings import Profile
 
@@ -30,7 +31,14 @@ MILLISECONDS = 1000
 # Later than any time since the start of a run: 2001-09-09 since the Unix epoch, in seconds.
 _FIRST_WALL = 1e9
 _NUMERIC = frozenset(["number", "integer", "binary32"])
-_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_PLAIN = frozenset([float, int, type(None)])
+# A note with these counts what the log lacks.
+_ACCOUNT = frozenset(["left_out", "dropped"])
+# Kinds that say nothing but what becomes of others.
+_FRAMES = frozenset(["run_resume", "region_enter", "region_exit"])
+_NESTED = frozenset([dict, list])
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""Numbers by the words for them in ``nonfinite``."""
 
 
 class StepKey(msgspec.Struct, frozen=True):
@@ -137,32 +145,71 @@ def is_known(profile: Profile | None, kind: str | None) -> bool:
 
 
 def values_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> Values:
-    """Return the metrics that a record says by name: None for null, NaN and infinities where it says what null was."""
+    """Return the metrics that a record says by name: None for null, NaN and infinities where it says what null was.
+
+    A boolean is 1.0 or 0.0.
+    """
+    data = _data_in(value, profile, kind)
+    if _PLAIN.issuperset(map(type, data.values())):
+        return data
+    measures = {name: float(each) if type(each) is bool else each for name, each in data.items()}
+    return {name: each for name, each in measures.items() if type(each) in _PLAIN}
+
+
+def texts_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, str]:
+    """Return the texts that a record says by name: strings, and values without names of their own, as JSON.
+
+    Those are lists of anything but a few numbers, and what is empty or nested too deep; NaN and infinities are written
+    in them as Python and JavaScript spell them.
+    """
+    data = _data_in(value, profile, kind)
+    if not _PLAIN.issuperset(map(type, data.values())):
+        found = {name: _json(each) if type(each) in _NESTED else each for name, each in data.items()}
+        data = {name: each for name, each in found.items() if type(each) is str}
+    else:
+        data = {}
+    texts = value.get("texts") if mapping_of(profile).of_kind(kind).values == "object" else None
+    if not isinstance(texts, dict):
+        return data
+    return data | {name: text for name, text in texts.items() if isinstance(text, str)}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _data_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, Any]:
+    """Return what a record says beside what every record has, by name: numbers, null, booleans, texts, and the rest."""
     mapping = _MAPPINGS[profile]
     read = mapping.of_kind(kind)
     if read.values == "none":
         return {}
-    found = _READERS[read.values](value, _Reading(mapping, read, profile, kind))
+    if isinstance(value.get("nonfinite"), dict):
+        value = with_lost_numbers(value)
     prefix = _prefix(value, read, kind)
     if prefix is None:
         return {}
-    lost = value.get("nonfinite")
-    if isinstance(lost, dict):
-        for key, word in lost.items():
-            name = key if key in found or read.values == "object" else key.removeprefix("extra/")
-            if found.get(name, 0) is None and isinstance(word, str):
-                found[name] = _NOT_FINITE.get(word)
+    found = _READERS[read.values](value, _Reading(mapping, read, profile, kind))
     return {prefix + name: each for name, each in found.items()} if prefix else found
 
 
-def texts_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, str]:
-    """Return the texts that a record says by name: those of its ``texts``, and of the ``extra`` of an evaluation."""
-    read = _MAPPINGS[profile].of_kind(kind)
-    texts = value.get({"object": "texts", "members": "extra"}.get(read.values, ""))
-    prefix = _prefix(value, read, kind)
-    if not isinstance(texts, dict) or prefix is None:
-        return {}
-    return {prefix + name: text for name, text in texts.items() if isinstance(text, str)}
+def others_in(value: Mapping[str, Any], profile: Profile | None, kind: str | None) -> Iterator[str]:
+    """Yield what a record has that is neither a number nor a text, by its kind, or by its kind and a member.
+
+    Such are a sample, a picture and a note, and the lists of a measurement whose numbers have no names.
+    """
+    mapping = _MAPPINGS[profile]
+    read = mapping.of_kind(kind)
+    if kind is None or read.role != "none" or read.names == "shared" or kind in _FRAMES:
+        return
+    if read.values == "none":
+        if not _ACCOUNT & value.keys():
+            yield kind
+        return
+    types = FIELDS.get(profile or "", {}).get(kind, {})
+    for name, member in value.items():
+        if type(member) is list and name in types and name not in mapping.arrays:
+            yield f"{kind}/{name}"
 
 
 def with_lost_numbers(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +217,7 @@ def with_lost_numbers(value: Mapping[str, Any]) -> dict[str, Any]:
     lost = value.get("nonfinite")
     if not isinstance(lost, dict):
         return dict(value)
-    words = {name: _NOT_FINITE[word] for name, word in lost.items() if isinstance(word, str) and word in _NOT_FINITE}
+    words = {name: NOT_FINITE[word] for name, word in lost.items() if isinstance(word, str) and word in NOT_FINITE}
     restored = {key: _restored(member, key, words) for key, member in value.items() if key != "nonfinite"}
     if isinstance(value.get("values"), dict):
         # The numbers of ``scalars`` have no names but those in it.
@@ -228,61 +275,96 @@ class _Reading(NamedTuple):
     kind: str | None
 
 
-def _members(value: dict[str, Any], reading: _Reading) -> Values:
+def _members(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
+    """Return the numbers of a record, what its schema does not declare, and what is in its extra."""
     places = reading.mapping.places
-    own = {
-        name: member
-        for name, member in value.items()
-        if (member is None or number(member) is not None) and name not in places
-    }
+    own = {name: member for name, member in value.items() if type(member) in _PLAIN and name not in places}
+    others = value.keys() - _types(reading).keys() - own.keys() - places
+    if others:
+        own |= _named(_parts({name: member for name, member in value.items() if name in others}), own)
     extra = value.get("extra")
     if not isinstance(extra, dict):
         return own
-    inner = _numbers(extra)
-    if inner.keys() & own.keys():
-        inner = {f"extra/{name}" if name in own else name: member for name, member in inner.items()}
-    return own | inner
+    if _PLAIN.issuperset(map(type, extra.values())) and not extra.keys() & own.keys():
+        return own | extra
+    return own | _named(_parts(extra), own)
 
 
-def _object(value: dict[str, Any], _: _Reading) -> Values:
-    values = value.get("values")
-    return _numbers(values) if isinstance(values, dict) else {}
+def _parts(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield *members*, and then what is in those that are objects and lists, so that the others keep their names."""
+    nested = {name: member for name, member in members.items() if type(member) in _NESTED}
+    yield from ((name, member) for name, member in members.items() if name not in nested)
+    yield from leaves(nested)
 
 
-def _pair(value: dict[str, Any], reading: _Reading) -> Values:
-    name_key, value_key = reading.read.pair
-    name = value.get(name_key)
-    return _numbers({name: value.get(value_key, "")}) if isinstance(name, str) else {}
-
-
-def _tree(value: dict[str, Any], reading: _Reading) -> Values:
-    """Return the numbers of a record and of its inner objects; null where the schema types a number."""
-    mapping, read, profile, kind = reading
-    if kind is None and mapping.tag is not None and read.names != "shared":
-        return {}
-    types = FIELDS.get(profile or "", {}).get(kind or "entry", {})
-    left_out = mapping.places.union(*read.thing)
-    found: Values = {}
-    for name, member in flattened(value).items():
-        if name in left_out:
-            continue
-        if number(member) is not None or (member is None and types.get(name) in _NUMERIC):
-            found[f"{kind}/{name}" if name in mapping.shared else name] = member
-        elif name in mapping.arrays and isinstance(member, list):
-            found |= _numbers({f"{name}/{index}": item for index, item in enumerate(member)})
+def _named(members: Iterable[tuple[str, Any]], taken: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *members* by name; one whose name another has, or is *taken*, is in ``extra/``."""
+    found: dict[str, Any] = {}
+    for key, member in members:
+        name = key
+        while name in taken or name in found:
+            name = f"extra/{name}"
+        found[name] = member
     return found
 
 
-_READERS: dict[str, Callable[[dict[str, Any], _Reading], Values]] = {
+def _object(value: dict[str, Any], _: _Reading) -> dict[str, Any]:
+    values = value.get("values")
+    if not isinstance(values, dict):
+        return {}
+    return dict(values) if _PLAIN.issuperset(map(type, values.values())) else _named(_parts(values), {})
+
+
+def _pair(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
+    name_key, value_key = reading.read.pair
+    name, found = value.get(name_key), value.get(value_key, "")
+    return {name: found} if isinstance(name, str) and type(found) in _PLAIN else {}
+
+
+def _tree(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
+    """Return the numbers of a record and of its inner objects; null where the schema types a number.
+
+    What the schema of toyspec does not declare may be anything else too.
+    """
+    mapping, read, _, kind = reading
+    if kind is None and mapping.tag is not None and read.names != "shared":
+        return {}
+    types = _types(reading)
+    left_out = mapping.places.union(*read.thing, ["nonfinite"])
+    is_open = read.names == "shared" and read.role == "none"
+    found: dict[str, Any] = {}
+    for key, whole in value.items():
+        if key in mapping.arrays and isinstance(whole, list):
+            found |= {f"{key}/{index}": item for index, item in enumerate(whole) if type(item) in _PLAIN}
+        elif is_open or key not in types:
+            found |= _named(_without_null(leaves({key: whole}), types, left_out), found)
+        else:
+            members = flattened({key: whole}).items()
+            found |= {name: each for name, each in _without_null(members, types, left_out) if type(each) in _PLAIN}
+    if mapping.shared:
+        found = {f"{kind}/{name}" if name in mapping.shared else name: each for name, each in found.items()}
+    return found
+
+
+def _without_null(
+    members: Iterable[tuple[str, Any]], types: Mapping[str, Any], left_out: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield *members* that say something: null does where the schema types a number."""
+    for name, member in members:
+        if name not in left_out and (member is not None or types.get(name) in _NUMERIC):
+            yield name, member
+
+
+def _types(reading: _Reading) -> Mapping[str, Any]:
+    return FIELDS.get(reading.profile or "", {}).get(reading.kind or "entry", {})
+
+
+_READERS: dict[str, Callable[[dict[str, Any], _Reading], dict[str, Any]]] = {
     "members": _members,
     "object": _object,
     "pair": _pair,
     "tree": _tree,
 }
-
-
-def _numbers(members: Mapping[str, Any]) -> Values:
-    return {name: member for name, member in members.items() if member is None or number(member) is not None}
 
 
 def _prefix(value: Mapping[str, Any], read: KindMapping, kind: str | None) -> str | None:

@@ -102,8 +102,11 @@ class Attempts:
 
     def named_values(self, record: Record) -> Mapping[str, float | int | None]:
         """Return the metrics of *record* by the names that they have in the run."""
-        is_step = record.profile == "toy/v1" and record.kind == _STEP
-        return self.named(record.values, record.phase) if is_step else record.values
+        return self.named(record.values, record.phase) if _is_a_step(record) else record.values
+
+    def named_texts(self, record: Record) -> Mapping[str, str]:
+        """Return the texts of *record* by the names that they have in the run."""
+        return self.named(record.texts, record.phase) if _is_a_step(record) else record.texts
 
     def state(self) -> tuple[list[int], list[int], str | None, int]:
         """Return what was learned, as plain values that ``of`` takes."""
@@ -150,3 +153,7 @@ class Attempts:
             return False
         phase = self.phase_of(record)
         return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
+
+
+def _is_a_step(record: Record) -> bool:
+    return record.profile == "toy/v1" and record.kind == _STEP

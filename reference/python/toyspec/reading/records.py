@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +31,7 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from toyspec.findings import State
     from toyspec.format.boxed_rows import BoxCutter
@@ -264,6 +265,22 @@ def state_of(profile: Profile | None, last: tuple[str | None] | None, *, has_gap
     closing = closing_kind(profile)
     is_unfinished = last is None or (closing is not None and last[0] != closing)
     return "torn" if is_open or is_unfinished else "complete"
+
+
+def nothing_missing() -> dict[str, Counter[str]]:
+    """Return the counts of ``count_missing`` before the first record."""
+    return {"left_out": Counter(), "dropped": Counter()}
+
+
+def count_missing(missing: Mapping[str, Counter[str]], record: Record) -> None:
+    """Add to *missing* what *record*, if it is a note, counts as left out of the log."""
+    if record.kind == "note" and record.profile == "toy/v1":
+        for key, counts in missing.items():
+            counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
+
+
+def _members(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ()
 
 
 class RecordFeed(CutFeed):

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from toyspec.errors import ExpressionError, check_choice
 from toyspec.escaping import printable, shortened
-from toyspec.format.record_mapping import mapping_of
+from toyspec.format.record_mapping import mapping_of, others_in
 from toyspec.places.addresses import public
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import NumberBlock, latest
 from toyspec.reading.placing import Placing
 from toyspec.reading.reader import AttemptView, read
+from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.rows import MixedBlock, RowBlock
 from toyspec.reading.stream_files import locate_stream
 
@@ -56,7 +57,12 @@ def history(
     run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a
     resumption superseded is there as well, and a column ``attempt`` counts from 1.
 
-    Unreadable lines are passed over: ``history(…).damaged_bytes``. Raises ExpressionError for a name that the run does
+    A boolean is 1.0 or 0.0. The members of an inner object follow its name and a slash, as do the places of the numbers
+    in a list: ``"val/recall/0"``. A list of anything else, or of more than 256 numbers, is a text, as JSON.
+
+    What is in no cell is counted: ``history(…).missing`` has what the notes of the log count as left out,
+    ``other_records`` the samples, media and others that are neither numbers nor texts, and ``damaged_bytes`` unreadable
+    lines, which are passed over. Raises ExpressionError for a name that the run does
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
     """
     check_choice("attempts", attempts, get_args(AttemptView))
@@ -83,10 +89,23 @@ class History(Mapping[str, Sequence[Cell]]):
     A cell is None where the metric has no value in that row, and NaN or an infinity where the value was not finite.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[Cell]], damaged_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[Cell]],
+        damaged_bytes: int = 0,
+        missing: Mapping[str, Counter[str]] | None = None,
+        other_records: Mapping[str, int] | None = None,
+    ) -> None:
         self._columns = dict(columns)
         self.damaged_bytes = damaged_bytes
         """Number of bytes in lines that cannot be read."""
+        self.missing: Mapping[str, Counter[str]] = nothing_missing() if missing is None else missing
+        """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
+        self.other_records: Mapping[str, int] = {} if other_records is None else other_records
+        """Number of records that are neither numbers nor texts, by kind: samples, media, notes and the like.
+
+        Lists of a measurement, whose numbers have no names, are counted by its kind and their key.
+        """
 
     @property
     def rows(self) -> int:
@@ -136,6 +155,8 @@ class History(Mapping[str, Sequence[Cell]]):
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
         title += f"; {self.damaged_bytes} bytes of the log cannot be read" if self.damaged_bytes else ""
+        for key, what in (("left_out", "values were left out of the log"), ("dropped", "records were not written")):
+            title += f"; {number} {what}" if (number := self.missing[key].total()) else ""
         return "\n".join([title, *lines])
 
 
@@ -216,6 +237,8 @@ class _Table:
         self._number = 1
         self._records = 0
         self._first_time: float | None = None
+        self._missing = nothing_missing()
+        self._others: Counter[str] = Counter()
 
     def take(self, items: Iterable[Any]) -> None:
         """Add the values of records and blocks."""
@@ -233,7 +256,11 @@ class _Table:
             self.attempts.learn(record)
         is_resumption = record.profile == "toy/v1" and record.kind == "run_resume"
         self._number = self._number + 1 if is_resumption else max(self._number, record.attempt)
-        values, texts, step = self.attempts.named_values(record), record.texts, self.placing.take(record)
+        if record.kind is not None:
+            count_missing(self._missing, record)
+            self._others.update(others_in(record.value, record.profile, record.kind))
+        values, texts = self.attempts.named_values(record), self.attempts.named_texts(record)
+        step = self.placing.take(record)
         time = record.time
         if time is not None and self._first_time is None:
             self._first_time = time if record.time_origin == "unix" else 0.0
@@ -300,7 +327,7 @@ class _Table:
             # The first column has a place already.
             is_first = not is_place and name == self._x and not found[name]
             found[name if is_first else _title(name, sort, found)] = cells
-        return History(found, damaged_bytes)
+        return History(found, damaged_bytes, self._missing, self._others)
 
     @property
     def _is_epoch_a_value(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections import Counter
 from functools import cached_property, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
@@ -20,6 +19,7 @@ from toyspec.reading.attempts import Attempts, world_size_of
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.placing import Placing, is_listed
 from toyspec.reading.profile_detection import manifest_start, read_manifest
+from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve, TagCurve
@@ -30,6 +30,7 @@ from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from toyspec.findings import DialectUse, Ended, Profile, State
@@ -118,6 +119,8 @@ class RunSummary:
         """How the log of another program is read; None for a stream of toyspec."""
         self._time_origin: str | None = None
         self._loss_name: str | None = None
+        self._step_loss: tuple[float | None] | None = None
+        """Loss of the last step of toy/v1 that has one, None where it was not finite."""
         self.left_out: dict[str, int] = {}
         """Number of records whose kind, goal or evaluation is not kept, by what was left out; see ``MOST_NAMES``."""
         self._beyond: set[int] = set()
@@ -294,9 +297,14 @@ class RunSummary:
 
     @property
     def final_loss(self) -> float | None:
-        """Loss at the end, by run_end, else by the last step; None where it is unknown or was not finite."""
+        """Loss at the end, by run_end, else by the last step; None where it is unknown or was not finite.
+
+        A loss that was logged beside the steps, as for steps that a program repeats, is not that of a step.
+        """
         if self.end is not None and self._end_says_loss:
             return number(self.end["final_loss"])
+        if self._step_loss is not None:
+            return self._step_loss[0]
         loss = self.loss
         return loss.last[1] if loss is not None and loss.last is not None else None
 
@@ -393,6 +401,8 @@ class RunSummary:
         if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
             return
         values = self.attempts.named_values(record)
+        if record.kind == "step" and record.profile == "toy/v1" and "loss" in values:
+            self.take_step_loss(values["loss"])
         self._take_metrics(step, values, record)
         if self._metric is not None and values:
             if len(self.metric_names) < MOST_NAMES:
@@ -400,6 +410,10 @@ class RunSummary:
             name = self._name_among(values)
             if name in values and is_listed(step):
                 self.asked.add(step, finite_number(values[name]))
+
+    def take_step_loss(self, loss: float | None) -> None:
+        """Take in the loss of a step of the run's own phase in toy/v1, the last one so far."""
+        self._step_loss = (finite_number(loss),)
 
     def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
         if name in kept or len(kept) < MOST_NAMES:
@@ -415,6 +429,8 @@ class RunSummary:
         columns = self.attempts.named(block.columns, block.phase)
         self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
         self.take_columns(columns, block.minimized, block.places if block.profile == "kaun/v1" else None)
+        if block.profile == "toy/v1" and "loss" in columns:
+            self.take_step_loss(columns["loss"][1][-1])
         for names in block.groups if self._metric is not None and columns is block.columns else ():
             # The name comes first: with it, another metric may begin.
             name = self._name_among(names)
@@ -531,22 +547,6 @@ def _is_place(step: object) -> TypeGuard[int]:
     return type(step) is int or (type(step) is float and isfinite(step))
 
 
-def nothing_missing() -> dict[str, Counter[str]]:
-    """Return the counts of ``count_missing`` before the first record."""
-    return {"left_out": Counter(), "dropped": Counter()}
-
-
-def count_missing(missing: Mapping[str, Counter[str]], record: Record) -> None:
-    """Add to *missing* what *record*, if it is a note, counts as left out of the log."""
-    if record.kind == "note" and record.profile == "toy/v1":
-        for key, counts in missing.items():
-            counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
-
-
-def _members(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, dict) else ()
-
-
 def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profile: Profile) -> None:
     """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
     own = {name for name, *_ in part["metrics"]}
@@ -559,6 +559,8 @@ def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profi
         known += [] if last_finite is None else [(last[0], last_finite)]
         known.append(last)
         columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
+        if profile == "toy/v1" and names[name] == "loss":
+            summary.take_step_loss(last[1])
     summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
     summary.take_columns(columns)
     for name, count, nulls, first, last, *_ in part["metrics"]:

@@ -21,10 +21,11 @@ from toyspec.health.rules import project_rules
 from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
+from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import finite
-from toyspec.runs.summary import count_missing, nothing_missing, start_after
+from toyspec.runs.summary import start_after
 from toyspec.runs.walking import SIDECARS
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file

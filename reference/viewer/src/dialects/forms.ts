@@ -6,7 +6,7 @@ import type { Problem } from "../../../typescript/src/scanner.js";
 import { plainValue } from "../folder/plain-values.js";
 import type { Json } from "../protocol.js";
 import { type Dialect, expressionOf } from "./dialect.js";
-import { isMembers, type Members, notFinite } from "./mapping.js";
+import { isMembers, type Members, MOST_LISTED, notFinite } from "./mapping.js";
 
 /** What is wrong with a line, in byte order. */
 export interface Verdict {
@@ -56,8 +56,6 @@ const PLACE = /^\s*\d+\s*$/;
 const IN_BRACKETS = /(?<![\w\])])([A-Za-z_][\w.-]*)\[([^[\]]*=[^[\]]*)\]/g;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
-/** A list with more members is data, not metrics. */
-const MOST_LISTED = 256;
 /** Colours of a terminal. */
 const ESCAPES = /\x1b\[[0-9;]*[A-Za-z]/g;
 const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "n/a", "None", "null"]);

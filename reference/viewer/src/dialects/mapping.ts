@@ -27,6 +27,8 @@ const CLOCK = /^(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)$
 const DATE = /^(\d{4})-?(\d\d)-?(\d\d)(?:.(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?(?:Z|([+-])(\d\d):?(\d\d)(?::?(\d\d))?)?)?$/s;
 /** Deeper objects are data, not metrics. */
 const DEPTH = 8;
+/** A list with more items is data, not metrics. */
+export const MOST_LISTED = 256;
 
 /** Returns the members of an object; those of inner ones after the outer key and a slash. Names that come again are added to *hidden*. */
 export function flattened(value: Members, hidden: string[] = []): Map<string, Json> {
@@ -42,6 +44,19 @@ export function flattened(value: Members, hidden: string[] = []): Map<string, Js
   };
   add(value, "", DEPTH);
   return found;
+}
+
+/**
+ * Yields members: those of inner objects after the outer key and a slash, as are numbers in a list. A list with anything but numbers,
+ * booleans and null, or with more than `MOST_LISTED`, is one member, as is what is empty or nested too deep.
+ */
+export function* leaves(value: Members, depth = DEPTH): Iterable<[string, Json]> {
+  for (const [key, member] of Object.entries(value)) {
+    if (depth > 0 && isMembers(member) && Object.keys(member).length > 0) for (const [name, leaf] of leaves(member, depth - 1)) yield [`${key}/${name}`, leaf];
+    else if (Array.isArray(member) && member.length > 0 && member.length <= MOST_LISTED && member.every((item) => item === null || typeof item === "number" || typeof item === "boolean"))
+      for (const [index, item] of member.entries()) yield [`${key}/${index}`, item];
+    else yield [key, member];
+  }
 }
 
 /** Returns a member, or that of inner objects whose keys are joined by slashes. */

@@ -177,6 +177,8 @@ export class NumberLines {
     if (byte === QUOTE) return this.text(bytes, member);
     const literal = LITERALS.get(byte);
     if (literal === undefined || member.role !== "value" || !isAt(bytes, this.at, literal)) return false;
+    // A boolean is a value too, which is 1 or 0: it is for the exact reader.
+    if (byte !== 110 && member.slot >= PLACES.length) return false;
     this.at += literal.length;
     return byte !== 110 || this.keep(member.slot, NaN);
   }

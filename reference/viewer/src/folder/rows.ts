@@ -50,9 +50,11 @@ function endedOf({ end, profile, hasReached }: Scan): Run["ended"] {
 }
 
 /** Returns the loss that the end of a run says, else that of its last step; NaN where it was not finite, null where it is unknown. */
-function finalLossOf({ end, profile, latest }: Scan): number | null {
+function finalLossOf({ end, profile, latest, stepLoss }: Scan): number | null {
   const said = end?.["final_loss"];
   if (said === null || typeof said === "number") return finite(said ?? NaN) ?? NaN;
+  // One that was logged beside the steps, as for steps that a program repeats, is not that of a step.
+  if (stepLoss !== null) return finite(stepLoss) ?? NaN;
   const name = profile === "kaun/v1" || profile === null ? LOSS_NAMES.find((tag) => latest.has(tag)) : "loss";
   const loss = latest.get(name ?? "");
   return loss === undefined ? null : (finite(loss.final) ?? NaN);

@@ -53,6 +53,8 @@ export class Scan {
   /** The first step in the run's own phase. */
   firstStep: number | null = null;
   private last: number | null = null;
+  /** The loss of the last step of toy/v1 that has one, NaN where it was not finite. */
+  stepLoss: number | null = null;
   records = 0;
   size = 0;
   committed = 0;
@@ -302,6 +304,7 @@ export class Scan {
       if (slot < PLACES.length) continue;
       const pyramid = isOld ? this.pyramid(numbers.metrics[slot - PLACES.length]!, this.stretch()) : (this.bySlot[slot] ??= this.pyramid(numbers.metrics[slot - PLACES.length]!, this.latest)!);
       pyramid?.add(step, time, epoch, values[slot]!, this.offset, this.line);
+      if (kind === "step" && !isOld && numbers.metrics[slot - PLACES.length] === "loss") this.stepLoss = values[slot]!;
     }
   }
 
@@ -378,7 +381,10 @@ export class Scan {
     if (typeof step !== "number" || !Number.isInteger(step) || step < 0 || !(time >= 0)) return;
     const values = valuesOf(value, "toy/v1", "step");
     if (phase === this.attempts.ownPhase) {
-      if (!this.isOld) this.takeStepNumber("step", step);
+      if (!this.isOld) {
+        this.takeStepNumber("step", step);
+        this.stepLoss = values.get("loss") ?? this.stepLoss;
+      }
       this.addAll("step", value, values, time);
       return;
     }

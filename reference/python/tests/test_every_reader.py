@@ -1,0 +1,169 @@
+"""Each kind of value, by each way into a log: every reader has it, or says that the log does not."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import toyspec
+from toyspec.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Found(NamedTuple):
+    """What becomes of a value: cells by what follows its name, or what follows the name that is counted as left out."""
+
+    numbers: Mapping[str, float] = MappingProxyType({})
+    texts: Mapping[str, str] = MappingProxyType({})
+    left_out: str | None = None
+
+
+NAN, INF = math.nan, math.inf
+LEFT_OUT = Found(left_out="")
+LONG = [0.5] * 257
+LONG_TEXT = "[" + ",".join(["0.5"] * 257) + "]"
+# A value; what is found of it where only numbers and texts can be written; and in the extra of an evaluation.
+VALUES: dict[str, tuple[Any, Found, Found | None]] = {
+    "number": (2.5, Found({"": 2.5}), None),
+    "integer": (7, Found({"": 7.0}), None),
+    "wide number": (2**60 + 1, Found({"": float(2**60)}), Found({"": 2**60 + 1})),
+    "number beyond binary64": (10**400, Found({"": INF}), None),
+    "true": (True, Found({"": 1.0}), None),
+    "false": (False, Found({"": 0.0}), None),
+    "null": (None, Found({"": NAN}), None),
+    "nan": (NAN, Found({"": NAN}), None),
+    "infinity": (-INF, Found({"": -INF}), None),
+    "text": ("high", Found(texts={"": "high"}), None),
+    "object": ({"a": 1, "b": {"c": True, "d": "t"}}, Found({"/a": 1.0, "/b/c": 1.0}, {"/b/d": "t"}), None),
+    "list of numbers": ([1, 2.5, True, None], LEFT_OUT, Found({"/0": 1.0, "/1": 2.5, "/2": 1.0, "/3": NAN})),
+    "list in an object": ({"a": [1, -INF]}, Found(left_out="/a"), Found({"/a/0": 1.0, "/a/1": -INF})),
+    "list of texts": (["a", "b"], LEFT_OUT, Found(texts={"": '["a","b"]'})),
+    "list of both": ([1, {"a": NAN}], LEFT_OUT, Found(texts={"": '[1,{"a":NaN}]'})),
+    "long list": (LONG, LEFT_OUT, Found(texts={"": LONG_TEXT})),
+    "empty list": ([], LEFT_OUT, Found(texts={"": "[]"})),
+    "value of the program": (object(), LEFT_OUT, None),
+}
+DOORS: dict[str, tuple[Callable[[toyspec.RunWriter, Any], object], str, str]] = {
+    "step extra": (lambda run, value: run.step(1, loss=0.5, extra={"x": value}), "x", "extra/x"),
+    "keyword of a step": (lambda run, value: run.step(1, loss=0.5, x=value), "x", "extra/x"),
+    "log": (lambda run, value: run.log({"x": value}, step=1), "x", "x"),
+    "loss of a step": (lambda run, value: run.step(1, loss=value), "loss", "loss"),
+    "extra of an evaluation": (lambda run, value: run.eval("val", step=1, extra={"x": value}), "val/x", "extra/x"),
+}
+
+
+def said(*arguments: str) -> Any:
+    """Return the JSON that a command prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        assert main([*arguments]) in (0, 1)
+    return json.loads(out.getvalue())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two numbers are the same, as a float has them; NaN is NaN."""
+    return other is not None and repr(float(one)) == repr(float(other))
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON and a list of runs have it."""
+    return float(value) if math.isfinite(value) else None
+
+
+def in_table(folder: Path, name: str) -> list[list[str]]:
+    """Return the rows of an exported table, none without it."""
+    tables = list(folder.rglob(name))
+    return [row for table in tables for row in csv.reader(io.StringIO(table.read_text("utf-8")))]
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_value_is_found_by_every_reader(
+    tmp_path: Path, kind: str, door: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables, summaries, lists, catalogs, comparisons and exports have it, or the log says that it was left out."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    value, plain, result = VALUES[kind]
+    write, name, written_as = DOORS[door]
+    expected = result if result is not None and door == "extra of an evaluation" else plain
+    if door == "loss of a step" and value is None:
+        # A step without a loss.
+        expected = Found()
+    elif door == "loss of a step" and isinstance(value, dict):
+        # The parts of a loss have room there.
+        written_as = "extra/loss"
+    with contextlib.redirect_stderr(io.StringIO()), toyspec.start_run(tmp_path / "runs", run_id="a", git=None) as run:
+        write(run, value)
+    path = str(tmp_path / "runs" / "a")
+    check_numbers(tmp_path, path, {name + rest: each for rest, each in expected.numbers.items()})
+    check_texts(tmp_path, path, {name + rest: text for rest, text in expected.texts.items()}, door)
+    left_out = {} if expected.left_out is None else {written_as + expected.left_out: 1}
+    assert left_out == toyspec.history(path).missing["left_out"]
+    assert left_out == said("show", path, "--json")["missing"]["left_out"]
+    assert bool(left_out) == ("values-left-out" in {each.rule for each in toyspec.check(path).files[0].findings})
+
+
+def check_numbers(folder: Path, path: str, numbers: dict[str, float]) -> None:
+    """Find *numbers* in each place where a metric is."""
+    table = toyspec.history(path)
+    wide, columns = said("show", path, "--json")["series"], table.to_numpy()
+    (listed,) = [each.row() for each in toyspec.list_runs(folder / "runs")]
+    toyspec.build_catalog(folder / "runs", out=folder / "catalog")
+    (kept,) = [each.row() for each in toyspec.Catalog(folder / "catalog").runs()]
+    toyspec.export_runs("csv", path, folder / "csv")
+    header, *rows = in_table(folder, "metrics.csv")
+    found = {name for name in table if name not in ("step", "loss") and not isinstance(table[name][-1], str)}
+    assert found - {"loss"} == numbers.keys() - {"loss"}
+    for name, number in numbers.items():
+        assert [repr(number)] == [repr(each) for each in table[name] if each is not None], name
+        assert any(same(number, each) for each in columns[name]), name
+        assert (1, finite(number)) == (wide[name]["count"], wide[name]["last"]["value"]), name
+        assert listed[f"last.{name}"] == finite(number) == kept[f"last.{name}"], name
+        assert any(same(number, row[header.index(name)] or "9") for row in rows), name
+        compared = said("compare", path, path, "--metric", name, "--json")
+        assert name in json.dumps(compared), name
+
+
+def check_texts(folder: Path, path: str, texts: dict[str, str], door: str) -> None:
+    """Find *texts* in tables and in what ``show`` lists."""
+    table = toyspec.history(path)
+    exported = in_table(folder, "texts.csv")
+    shown = said("show", path, "--json")
+    for name, text in texts.items():
+        # A loss that is a text is beside the metric of this name.
+        assert text in (table[name][-1], table.get(f"texts/{name}", [None])[-1]), name
+        assert [name, text] in [row[2:] for row in exported], name
+        if door == "extra of an evaluation":
+            assert "val" in shown["evals"]
+        else:
+            assert [text] == [each["text"] for each in shown["things"] if each["name"] == name]
+
+
+def test_things_are_counted_where_they_have_no_cell(tmp_path: Path) -> None:
+    """Samples, media and notes are no values: the table counts them by kind, and lists without names by their key."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(1, loss=0.5)
+        run.sample("prompt", "text", step=1)
+        run.log({"table": toyspec.Table(columns=["a"], data=[[1]])}, step=1)
+        run.note("a remark")
+        run.histogram("weights", edges=[0.0, 1.0], counts=[2], step=1)
+        run.tap("attn", step=1, l2=1.0, histogram=[1] * 32)
+        run.region_enter("forward", step=1)
+        run.region_exit("forward", step=1)
+    table = toyspec.history(tmp_path / "a")
+    assert {"sample": 1, "media": 1, "note": 1, "histogram": 1, "tap/histogram": 1} == table.other_records
+    assert {"left_out": {}, "dropped": {}} == table.missing
+    assert ["step", "loss", "tap/attn/l2"] == list(table)
+    things = {each["sort"] for each in said("show", str(tmp_path / "a"), "--json")["things"]}
+    assert {"samples", "histogram", "table"} <= things
