@@ -347,6 +347,27 @@ def test_a_number_that_is_not_read_is_named(text: str, named: str | None, tmp_pa
     assert facts == report.dialect.notes
 
 
+def test_phase_that_comes_after_many_records_is_one_of_its_own(tmp_path: Path) -> None:
+    """An evaluation is not a point of the training's curve, however many records are before it."""
+    epoch = "".join(f"Epoch 1 [{at}/100] Loss: 2.5\n" for at in range(100))
+    _, values = curves(tmp_path, f"{epoch}val Loss: 0.5\n")
+    assert {"Loss": 100, "val/Loss": 1} == {name: len(found) for name, found in values.items()}
+
+
+def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> None:
+    """A reading that names the dialect finds the keys of the records as far within the output as one that does not."""
+    log = tmp_path / "train.log"
+    preamble = "installing\n" * (HEAD_BYTES // 10)
+    log.write_text(f"{preamble}train Epoch 1, loss: 0.5\nval Epoch 1, loss: 0.75\n")
+    values = [row.values for row in read(log) if isinstance(row, Row)]
+    assert [{"loss": 0.5}, {"val/loss": 0.75}] == values
+    named = [row.values for row in read(log, dialect="epoch-console") if isinstance(row, Row)]
+    assert values == named
+    assert 0 == toyspec("import", str(log), "--out", str(tmp_path / "runs")).returncode
+    made = [record.values for record in read(tmp_path / "runs" / "train") if record.kind == "scalars"]
+    assert values == made
+
+
 EPOCHS = "Epoch 1: loss: 0.5\nEpoch 2: loss: 0.25\n"
 
 
