@@ -243,6 +243,67 @@ def curves(
             "key-value-console",
             {"loss": [(1, 0.5), (None, 0.25), (None, 0.75), (10, 1.5), (10, 2.5)], "step.1": [(10, 0.5)]},
         ),
+        # A count with its percentage is the percentage; it is of the phase that the line begins with.
+        (
+            "Train Epoch: 1 [0/64 (0%)]\tLoss: 2.5\nTest set: Average loss: 0.5, Accuracy: 9/12 (75%)\n",
+            "epoch-console",
+            {"Loss": [(0, 2.5)], "Test/Average loss": [(0, 0.5)], "Test/Accuracy": [(0, 75)]},
+        ),
+        (
+            "Epoch 1: loss: 0.5\nTEST : loss 0.25 - score 0.75\n",
+            "epoch-console",
+            {"loss": [(1, 0.5)], "TEST/loss": [(1, 0.25)], "TEST/score": [(1, 0.75)]},
+        ),
+        (
+            (
+                "[2026-05-31 09:30:00,250] [    INFO] - epoch: 1, loss: 0.5\n"
+                "[2026-05-31 09:30:01,250] [    INFO] - eval loss: 0.25, acc: 0.75\n"
+            ),
+            "epoch-console",
+            {"loss": [(1, 0.5)], "eval/loss": [(1, 0.25)], "eval/acc": [(1, 0.75)]},
+        ),
+        # A place in its epoch has commas between thousands, and brackets of its own.
+        (
+            "[epoch:  0, iter:     900, lr: 0.5] loss: 0.75\n[epoch:  1, iter:   1,000, lr: 0.5] loss: 0.25\n",
+            "epoch-console",
+            {"lr": [(900, 0.5), (1000, 0.5)], "loss": [(900, 0.75), (1000, 0.25)]},
+        ),
+        (
+            "[Epoch 0/9] [Batch 5/10] [D loss: 0.5] [G loss: 0.75]\n[Epoch 1/9] [Batch 5/10] [D loss: 0.25]\n",
+            "epoch-console",
+            {"D loss": [(5, 0.5), (15, 0.25)], "G loss": [(5, 0.75)]},
+        ),
+        (
+            "[0/25][5/10]\tLoss_D: 0.5\tLoss_G: 0.75\n[1/25][5/10]\tLoss_D: 0.25\tLoss_G: 0.5\n",
+            "epoch-console",
+            {"Loss_D": [(5, 0.5), (15, 0.25)], "Loss_G": [(5, 0.75), (15, 0.5)]},
+        ),
+        (
+            "epoch: [1/500], global_step: 10, loss: 0.5\nepoch: [1/500], global_step: 20, loss: 0.25\n",
+            "epoch-console",
+            {"loss": [(10, 0.5), (20, 0.25)]},
+        ),
+        # A step after its values.
+        (
+            "INFO:tensorflow:loss = 2.5, step = 1\nINFO:tensorflow:loss = 1.5, step = 101 (2.25 sec)\n",
+            "key-value-console",
+            {"loss": [(1, 2.5), (101, 1.5)]},
+        ),
+        (
+            "loss: 0.5, lr: 3e-05, global_step: 10, speed: 2.5\nloss: 0.25, lr: 2e-05, global_step: 20, speed: 2.25\n",
+            "key-value-console",
+            {
+                "loss": [(10, 0.5), (20, 0.25)],
+                "lr": [(10, 3e-05), (20, 2e-05)],
+                "global_step": [(10, 10), (20, 20)],
+                "speed": [(10, 2.5), (20, 2.25)],
+            },
+        ),
+        (
+            "step 0: train loss 2.5 BPC, val loss 2.25 BPC\n",
+            "nanogpt-console",
+            {"train_loss": [(0, 2.5)], "val_loss": [(0, 2.25)]},
+        ),
         # Tables of results have settings beside the metrics.
         ("time,loss,model\n0.5,0.25,3\n", None, {}),
         ("time,lr\n0.5,0.25\n", None, {}),
@@ -271,6 +332,8 @@ def test_console_output_in_the_words_of_its_author(
         ("x: ~0.5", "~0.5"),
         ("x: $1.5", "$1.5"),
         ("x: \N{MINUS SIGN}0.5", "\N{MINUS SIGN}0.5"),
+        ("x=0.5 (0.25)", "(0.25)"),
+        ("x: 0.5 / 0.25", "/ 0.25"),
         ("x=0.5 ids=[1, 2] k: tensor(0.5) at: [5/9] took: 1:30 url: http://127.0.0.1:80/ n: -", None),
     ],
 )
@@ -282,6 +345,66 @@ def test_a_number_that_is_not_read_is_named(text: str, named: str | None, tmp_pa
     assert report.dialect is not None
     facts = () if named is None else (f"what is not read as numbers is left out, such as {named!r}",)
     assert facts == report.dialect.notes
+
+
+def test_phase_that_comes_after_many_records_is_one_of_its_own(tmp_path: Path) -> None:
+    """An evaluation is not a point of the training's curve, however many records are before it."""
+    epoch = "".join(f"Epoch 1 [{at}/100] Loss: 2.5\n" for at in range(100))
+    _, values = curves(tmp_path, f"{epoch}val Loss: 0.5\n")
+    assert {"Loss": 100, "val/Loss": 1} == {name: len(found) for name, found in values.items()}
+
+
+def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> None:
+    """A reading that names the dialect finds the keys of the records as far within the output as one that does not."""
+    log = tmp_path / "train.log"
+    preamble = "installing\n" * (HEAD_BYTES // 10)
+    log.write_text(f"{preamble}train Epoch 1, loss: 0.5\nval Epoch 1, loss: 0.75\n")
+    values = [row.values for row in read(log) if isinstance(row, Row)]
+    assert [{"loss": 0.5}, {"val/loss": 0.75}] == values
+    named = [row.values for row in read(log, dialect="epoch-console") if isinstance(row, Row)]
+    assert values == named
+    assert 0 == toyspec("import", str(log), "--out", str(tmp_path / "runs")).returncode
+    made = [record.values for record in read(tmp_path / "runs" / "train") if record.kind == "scalars"]
+    assert values == made
+
+
+EPOCHS = "Epoch 1: loss: 0.5\nEpoch 2: loss: 0.25\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("PER  tp: 7 - fp: 3 - precision: 0.7 - recall: 0.5 (micro)", "precision, recall"),
+        (" Average Precision  (AP) @[ IoU=0.50:0.95 | area=all | maxDets=100 ] = 0.312", "Average Precision"),
+        ("   | > avg_loss: 0.25  (-0.125)", "avg_loss"),
+        ("--> cur metric, acc: 0.75, norm_edit_dis: 0.5 (3 of 5 files)", "acc"),
+        # Settings, versions, places and prose are not values.
+        ("(loss): CrossEntropyLoss(label_smoothing=0.1)", None),
+        ("(score_threshold=0.5, loss_weight: 2.5) of 1 head", None),
+        ("W1205 compute capability: 7.0, driver version: 10.1", None),
+        ("saved 3 files for acc in 2.5 s", None),
+        ("loss of 3 packets", None),
+    ],
+)
+def test_a_line_with_values_that_no_pattern_matches_is_a_finding(line: str, names: str | None, tmp_path: Path) -> None:
+    """It is found once for each name, with its line, and the notes count such lines; a line of other output is not."""
+    log = tmp_path / "train.log"
+    log.write_text(f"{EPOCHS}{line}\n{line}\n", encoding="utf-8")
+    (report,) = check(log).files
+    assert report.dialect is not None
+    fact = f"`{names}` is left out: no pattern of the dialect matches this line"
+    found = [(finding.rule, finding.line, finding.message) for finding in report.findings]
+    assert ([] if names is None else [("values-left-out", 3, fact)]) == found
+    notes = () if names is None else ("2 lines with values are left out, since no pattern matches",)
+    assert notes == report.dialect.notes
+
+
+def test_settings_before_the_first_record_are_not_left_out_unless_they_come_again(tmp_path: Path) -> None:
+    """What is printed before the first record is of the settings; a line that comes twice is not."""
+    log = tmp_path / "train.log"
+    for early, lines in [(" # psnr: 2.5\n", []), (" # psnr: 2.5\n" * 2, [2])]:
+        log.write_text(early + EPOCHS)
+        assert lines == [finding.line for finding in check(log).files[0].findings]
 
 
 @pytest.mark.parametrize(
@@ -328,6 +451,7 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
     [
         ("0.5\n0.25\n0.125\n", "--columns loss"),
         ("[0.5, 0.25, 0.125]", "jq '{loss: .}'"),
+        ("[2026-05-31 09:30:00,250] skipped=0 momentum=[0.9, 0.95]\n", "toyspec dialect new FILE"),
         ('{"loss": 0.5, "_step": 7, "_runtime": 9, "_timestamp": 1700000000.5}', "toyspec import wandb DIR"),
         ("1,0.5,0.25\n2,0.5,0.25\n", "--columns step,name1,name2"),
         ("1 0.5 0.25\n2 0.5 0.25\n", "toyspec dialect new FILE"),

@@ -677,7 +677,7 @@ pub(crate) static LOOK_STARTS: [Start; 24] = [
 /// The form of first lines that are known, what the file is, and what reads it.
 pub(crate) static LOOK_FIRST_LINES: [FirstLine; 5] = [
     ("[\\[{]([\\s\\S]*[\\[{,])?", "a JSON document over several lines", Some("jq -c .")),
-    ("\\[[\\s\\S]*\\]", "a JSON array on one line", Some("jq -c '.[]'")),
+    ("\\[\\s*(\\]|([\\[{\"]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*[,\\]])[\\s\\S]*\\]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*\\])", "a JSON array on one line", Some("jq -c '.[]'")),
     ("[A-Za-z0-9_\"./+-]+(,([^ ,;{}<>=\\t][^,;{}<>=\\t]*)?)+", "comma-separated values (CSV)", None),
     ("[A-Za-z0-9_\"./+-]+(\\t[^\\t{}<>]*)+", "tab-separated values (TSV)", None),
     ("<[!?A-Za-z][\\s\\S]*", "HTML or XML", None),

@@ -979,7 +979,7 @@ export const LOOKS: LooksTable = {
   },
   {
    "look": "a JSON array on one line",
-   "pattern": "\\[[\\s\\S]*\\]",
+   "pattern": "\\[\\s*(\\]|([\\[{\"]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*[,\\]])[\\s\\S]*\\]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*\\])",
    "read_with": "jq -c '.[]'"
   },
   {

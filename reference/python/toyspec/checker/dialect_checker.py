@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
     from toyspec.format.row_columns import RowColumns
-    from toyspec.reading.rows import Row
+    from toyspec.reading.rows import LeftOutLine, Row
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"
@@ -35,6 +35,7 @@ _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
 _STEP_HELP = "the record has no step: its values are where they are without one; write a whole number"
 _SPELT_HELP = "no value of it is read: write plain numbers, without units and marks between thousands"
+_LINE_HELP = "describe the log with `toyspec dialect new FILE`, or print these values as the lines that are read"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
 _TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
@@ -150,6 +151,8 @@ class DialectChecker:
 
     def finish(self) -> FileReport:
         """Return the report on everything fed; call it once, last."""
+        if self._read_as.dialect.rank == "program" and not self._has_metric:
+            self._report_left_out(self._feed.left_out)
         self._collector.findings.sort(key=lambda finding: finding.line)
         fragment = self._feed.fragment()
         if fragment is not None and fragment.all_nul:
@@ -187,8 +190,12 @@ class DialectChecker:
             return
         value = self._feed.read_line(line)
         if value is None or (self._is_json and has_repeated_key(line.data or b"", value)):
+            known = len(self._feed.left_out)
             verdict = self._feed.validate(line)
             self._report(line, verdict)
+            # What a program prints besides is known: the notes on its dialect say what is left out.
+            if self._read_as.dialect.rank != "program":
+                self._report_left_out(self._feed.left_out[known:])
             value = verdict.value
         elif b"\r" in (line.data or b""):
             self._collector.add_carriage_return(line)
@@ -207,6 +214,14 @@ class DialectChecker:
             self._gaps += 1
             # What was lost may have been the reason why the step goes back.
             self._steps.clear()
+
+    def _report_left_out(self, lines: Sequence[LeftOutLine]) -> None:
+        """Report values in lines that no pattern matches, each name once: what reads the log leaves them out."""
+        for each in lines:
+            names = ", ".join(shortened(name) for name in each.names)
+            fact = f"`{names}` is left out: no pattern of the dialect matches this line"
+            place = Location(each.number, each.offset, 0, each.data)
+            self._collector.add(rules.VALUES_LEFT_OUT, place, fact, advice=_LINE_HELP)
 
     def _observe_time(self, row: Row) -> None:
         """Report a time that is earlier than the one before."""

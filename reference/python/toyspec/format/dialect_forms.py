@@ -21,7 +21,7 @@ from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from toyspec.format.dialects import Dialect, EpochStep, Values
     from toyspec.format.plain_tables import Found
@@ -39,7 +39,7 @@ _PAIR = re.compile(
 )
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
-_WORDS_BEFORE = re.compile(r"(?:[|;,>\]})]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
 _START = re.compile(r"^(?:(?=[^\W\d_])|\s*[:-]\s+)")
 _PHASE_BEFORE = re.compile(
@@ -65,6 +65,8 @@ _LIST_MARK = re.compile(r"[\s,]+")
 _LISTED = re.compile(
     r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}\[(?=[^\]]*\d)(?!\s*\d+\s*(?:/\s*\d+\s*)?\])[^\]\n]{0,40}\]?", re.ASCII
 )
+# A second number of a pair, whose place is ";" by then: a running average "(0.5)", one after the update "/ 0.5".
+_SECOND = re.compile(r";\s{0,3}(?:\(\s*\d+\.\d+(?:e[-+]?\d+)?\s*\)|/\s\d+\.\d+)", re.ASCII | re.IGNORECASE)
 # A number after another sign than that of a number or a place.
 _SIGNED = re.compile(r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}([^\s\w\[/|.,:;=+-]{1,3}\d[^\s,;|]{0,20})")
 # Numbers as their libraries print them: tensor(0.5, grad_fn=<MeanBackward0>), np.float64(0.5), array([0.5, 0.25]).
@@ -73,6 +75,8 @@ _PRINTED = re.compile(
     r"\s*(?:,[^()\[\]]{0,100})?\)",
     re.ASCII | re.IGNORECASE,
 )
+# A count with its percentage, as in "Accuracy: 9850/10000 (98%)".
+_COUNTED = re.compile(r"(?<=[=:\s])\d+\s?/\s?\d+\s{1,2}\(\s*(\d+(?:\.\d*)?\s?%)\s*\)", re.ASCII)
 # One integer in brackets is more often a place, as in "Epoch: [3]".
 _PLACE = re.compile(r"\s*\d+\s*", re.ASCII)
 _IN_BRACKETS = re.compile(r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]", re.ASCII)
@@ -86,6 +90,20 @@ _FIRST_NUMBER = re.compile(
     r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
     re.ASCII | re.IGNORECASE,
 )
+# A name of what a training measures, and a number with a decimal point soon after it: what is worth a closer look.
+_MEASURE = (
+    r"(?<![a-z])(?:loss(?:es)?|acc(?:uracy)?|rewards?|returns?|error|err|scores?|perplexity|ppl|precision|recall|f1"
+    r"|mse|mae|rmse|auc|bleu|iou|miou|dice|wer|cer|psnr|ssim|fid|m?ap\d*|objective|cross-?entropy|bpb|bpc)(?![a-z])"
+)
+_MEASURED = re.compile(_MEASURE, re.IGNORECASE)
+_MEASURED_LINE = re.compile(_MEASURE + r"[^\n]{0,120}?[-+=:\s(\t][-+]?\d*\.\d", re.IGNORECASE)
+# As the evaluation of COCO prints it: Average Precision (AP) @[ IoU=0.50:0.95 | area=all | maxDets=100 ] = 0.312.
+_AFTER_BRACKETS = re.compile(r"([A-Za-z][A-Za-z ]{2,40}[A-Za-z])[^\n=:]{0,20}@\[[^\[\]\n]{1,100}\]\s*=\s*-?\d+\.\d")
+# Settings are named after what they weigh or limit.
+_SETTING = re.compile(
+    r"(?i)weight|coef|lambda|factor|scal|thresh|smooth|alpha|beta|gamma|eps|rate|fn|func|type|margin|tol"
+)
+_LONGEST_MEASURED = 1000
 _UNNAMED = re.compile(r"(?<![\w.:/;-])\d+(?:[.,]\d+)*\s?[A-Za-z]+(?:/[A-Za-z]+)?(?![\w=:])", re.ASCII)
 # In what is before the last mark of a part that has several pairs.
 _NAMES_END = re.compile(r"[:=,\d]", re.ASCII)
@@ -340,16 +358,20 @@ class PatternForm:
         if not parts or "pairs" not in parts:
             return ""
         text = _PAIR.sub(";", _without_lists(_PRINTED.sub(r"\1\2", parts["pairs"]))[0])
-        found = _LISTED.search(text) or _SIGNED.search(text)
+        found = _LISTED.search(text) or _SIGNED.search(text) or _SECOND.search(text)
         return "" if found is None else found[0][1:].lstrip(" =:")
 
+    def measured(self, data: bytes) -> tuple[str, ...]:
+        """Return the names of the measured values in a line that no pattern matches; empty for any other line."""
+        if len(data) > _LONGEST_MEASURED and b"\r" not in data:
+            return ()
+        text = next(_states(data), "")
+        if len(text) > _LONGEST_MEASURED or _MEASURED_LINE.search(text) is None or self._parts(data) is not None:
+            return ()
+        return _measured_in(text)
+
     def _parts(self, data: bytes) -> dict[str, str] | None:
-        # A progress bar overwrites its line: what a terminal shows in the end is read.
-        states = data.rstrip(b"\r").rsplit(b"\r", _MOST_STATES)
-        for state in reversed(states):
-            if len(state) > _MOST_TEXT:
-                continue
-            text = _ESCAPES.sub("", state.decode("utf-8", "replace"))
+        for text in _states(data):
             for pattern in self._patterns:
                 match = pattern.search(text)
                 if match:
@@ -457,6 +479,26 @@ class PatternForm:
     def table(self, lines: Sequence[bytes], at: int) -> Found | None:  # noqa: ARG002 - forms have one signature
         """Return None: a line of text may be any output."""
         return None
+
+
+def _states(data: bytes) -> Iterator[str]:
+    """Yield what a terminal showed of a line, the last state first: a progress bar overwrites its line."""
+    for state in reversed(data.rstrip(b"\r").rsplit(b"\r", _MOST_STATES)):
+        if len(state) <= _MOST_TEXT:
+            yield _ESCAPES.sub("", state.decode("utf-8", "replace"))
+
+
+def _measured_in(text: str) -> tuple[str, ...]:
+    """Return the names of the measured values in *text*; empty if it rather lists settings."""
+    after = _AFTER_BRACKETS.search(text)
+    if after is not None:
+        return (after[1].strip(),)
+    pairs = _pairs_in(text)
+    found = [
+        name for name, figure, _ in pairs
+        if ("." in figure or not figure[-1:].isdigit()) and _MEASURED.search(name) and not _SETTING.search(name)
+    ]  # fmt: skip
+    return tuple(dict.fromkeys(found)) if 3 * len(found) >= len(pairs) else ()
 
 
 def has_repeated_key(data: bytes, value: dict[str, Any]) -> bool:
@@ -622,7 +664,7 @@ def _is_place(figure: Any) -> bool:
 
 def _pairs_in(text: str) -> list[tuple[str, str, str]]:
     """Return names and numbers in *text*; those in ``total[loss=1.5, lr=0.1]`` are ``total/loss`` and ``total/lr``."""
-    text = _PRINTED.sub(r"\1\2", text) if "(" in text else text
+    text = _COUNTED.sub(r"\1", _PRINTED.sub(r"\1\2", text)) if "(" in text else text
     if "[" not in text:
         return _named_pairs(text)
     found: list[tuple[str, str, str]] = []

@@ -44,7 +44,7 @@ class Look(NamedTuple):
 _SOME_DIGITS = re.compile(rb"(?<!\w)[-+]?\d+[.,]?\d*(?!\w)[\s\S]*(?<!\w)[-+]?\d+[.,]?\d*(?!\w)")
 _PLAIN_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
-_NUMBERS = re.compile(rb"\[\s*[-+]?[.\d][^\"{\[]*")
+_NUMBERS = re.compile(rb"\[\s*[-+]?\.?\d[-+.\deE]*\s*(?:[,\]]|$)[^\"{\[]*")
 _COLUMN_ROWS = 20
 
 

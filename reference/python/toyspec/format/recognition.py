@@ -163,6 +163,9 @@ def read_as(
     epoch = next((key for key in named_epochs if key in present and key != chosen), None)
     phases = [key if is_exact else _found(key, present) for key in dialect.phase]
     phase = next((key for key in phases if key in texts), None)
+    if phase is None and dialect.form.type == "pattern":
+        # An evaluation may come after more records than were looked at.
+        phase = next((key for key in dialect.phase if dialect.form.has_group(key)), None)
     if phase is None and dialect.rank == "guess":
         phase = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
     dialect = _pivoted(dialect, rows, keys) or dialect

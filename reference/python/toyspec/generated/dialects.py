@@ -459,17 +459,18 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'rank': 'shape',
   'form': {'type': 'pattern',
            'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,9})\\s*/\\s*(?P<size>\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
                         '(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,9})(?!\\d|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)',
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:global_?)?(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})(?!\\d|,\\d{3}|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)',
+                        '^\\s*\\[(?P<epoch>\\d{1,9})\\s?/\\s?\\d{1,9}\\]\\s?\\[(?P<inner>\\d{1,9})\\s?/\\s?(?P<size>\\d{1,9})\\]\\s*:?\\s*(?P<pairs>[A-Za-z].*)',
                         '(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)',
                         '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
+                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
            'place': {'key': 'step', 'outer': 'epoch', 'size': 'size', 'inner': 'inner', 'first': 1},
            'carry': ['epoch', 'step']},
-  'recognize': {'text': '(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
+  'recognize': {'text': '(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
   'step': ['step', 'epoch'],
   'time': [{'key': 'time', 'unit': 'date-time'}],
   'epoch': ['epoch'],
@@ -481,8 +482,8 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'loses': 'Values are rounded as printed; times without a zone are read as UTC. Where lines have a place in '
            'the epoch, the step is (epoch − first epoch) × length + place; without the length, a place that '
            'starts again with an epoch goes on after the last one of the epoch before. Metrics on a line of '
-           'their own are at the step before them. Of a line that a progress bar overwrites, the last state '
-           'is read.'},
+           'their own are at the step before them. Of a count with its percentage, `90/100 (90%)`, the '
+           'percentage is read. Of a line that a progress bar overwrites, the last state is read.'},
  {'name': 'fairseq-console',
   'title': 'fairseq console output',
   'source': {'program': 'fairseq', 'version': '0.12', 'where': 'SimpleProgressBar'},
@@ -765,16 +766,18 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'title': 'console output with key=value pairs',
   'rank': 'shape',
   'form': {'type': 'pattern',
-           'patterns': ['(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+           'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)',
+                        '(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)',
                         '^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)',
                         '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,5}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10})+[^\\d]{0,40})$'],
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
+                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
            'carry': ['step']},
-  'recognize': {'text': '(?m)(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
+  'recognize': {'text': '(?m)(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
                         '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ '
-                        '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
+                        '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)'},
   'step': ['step'],
   'time': [{'key': 'time', 'unit': 'date-time'}],
   'phase': ['phase'],
@@ -782,8 +785,9 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'values': {'except': ['planned']},
   'non_finite': ['text'],
   'steps': 'any',
-  'loses': 'Values are rounded as printed; times without a zone are read as UTC. Metrics on a line of their '
-           'own are at the step before them; lines before the first step are skipped.'},
+  'loses': 'Values are rounded as printed; times without a zone are read as UTC. Of a count with its '
+           'percentage, `90/100 (90%)`, the percentage is read. Metrics on a line of their own are at the '
+           'step before them; lines before the first step are skipped.'},
  {'name': 'lightning-csv',
   'title': 'CSV with steps and epochs',
   'source': {'program': 'lightning', 'version': '2.6', 'where': 'CSVLogger.save'},
@@ -1471,8 +1475,8 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'rank': 'program',
   'form': {'type': 'pattern',
            'patterns': ['^iter (?P<step>\\d+): (?P<pairs>loss .*)',
-                        '^step (?P<step>\\d+): train loss (?P<train_loss>[^\\s,]+), val loss '
-                        '(?P<val_loss>[^\\s,]+)']},
+                        '^step (?P<step>\\d+): train loss (?P<train_loss>[^\\s,]+)(?: [A-Za-z]{1,12})?, val '
+                        'loss (?P<val_loss>[^\\s,]+)']},
   'recognize': {'text': '(?m)^(?:iter \\d+: loss |step \\d+: train loss )[0-9n]'},
   'step': ['step'],
   'non_finite': ['text'],
@@ -1682,6 +1686,18 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'non_finite': ['text'],
   'loses': 'The step is the number of the row, counted from 0. Only tables in which every column has the '
            'name of a metric and numbers are recognized.'},
+ {'name': 'sacred',
+  'title': 'Sacred metrics',
+  'source': {'program': 'sacred', 'version': '0.8.5', 'where': 'FileStorageObserver: metrics.json'},
+  'rank': 'program',
+  'files': ['metrics.json'],
+  'form': {'type': 'lists', 'columns': ['steps', 'values']},
+  'recognize': {'text': '(?s)\\A\\s*\\{\\s*"[^"]*"\\s*:\\s*\\{\\s*"steps"\\s*:\\s*\\[[^\\[\\]{}]*\\]\\s*,\\s*"timestamps"\\s*:\\s*\\['},
+  'step': ['step'],
+  'values': {'name': 'name', 'value': 'value'},
+  'non_finite': ['bare', 'text', 'null'],
+  'steps': 'any',
+  'loses': 'The times are not read; config.json and run.json beside it are not either.'},
  {'name': 'sb3-console',
   'title': 'Stable-Baselines3 and Baselines console output',
   'source': {'program': 'stable-baselines3', 'version': '2.9', 'where': 'HumanOutputFormat'},

@@ -35,7 +35,9 @@ STARTS: list[tuple[int, bytes, str, str | None]] = [(0, b'\x1f\x8b', 'gzip data'
  (0, b'\x80\x05', 'a Python pickle', None)]
 
 FIRST_LINES: list[tuple[str, str, str | None]] = [('[\\[{]([\\s\\S]*[\\[{,])?', 'a JSON document over several lines', 'jq -c .'),
- ('\\[[\\s\\S]*\\]', 'a JSON array on one line', "jq -c '.[]'"),
+ ('\\[\\s*(\\]|([\\[{"]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*[,\\]])[\\s\\S]*\\]|(true|false|null|-?\\d[\\d.eE+-]*)\\s*\\])',
+  'a JSON array on one line',
+  "jq -c '.[]'"),
  ('[A-Za-z0-9_"./+-]+(,([^ ,;{}<>=\\t][^,;{}<>=\\t]*)?)+', 'comma-separated values (CSV)', None),
  ('[A-Za-z0-9_"./+-]+(\\t[^\\t{}<>]*)+', 'tab-separated values (TSV)', None),
  ('<[!?A-Za-z][\\s\\S]*', 'HTML or XML', None)]

@@ -33,6 +33,8 @@ CONSOLE_BYTES = 1 << 20
 # What only the logs of other programs need is imported with the first of them: start-up time counts.
 _MOST_KEYS = 40
 _MANIFESTED: Profile = "kaun/v1"
+# Forms whose records are lines between other output.
+_CONSOLES = ("pattern", "prefixed", "boxes")
 
 
 class DialectChoice:
@@ -159,6 +161,9 @@ class DialectChoice:
         keys = self.keys or NO_KEYS
         dialect = with_columns(dialect, keys.columns) if keys.columns else dialect
         rows = sample(head, dialect)
+        if not rows and dialect.form.type in _CONSOLES:
+            head = self._console_text(head, path)
+            rows = sample(head, dialect)
         if rows and any(not any(key in row for row in rows) for key in keys.named):
             raise self._missing(head, [dialect], path)
         return read_as(dialect, rows, keys=keys, named=True, head=head)
@@ -184,22 +189,28 @@ class DialectChoice:
 
     def _in_console(self, head: bytes, path: str) -> ReadAs | None:
         """Return how to read the text file at *path*, whose first metrics come after *head*; None if it has none."""
-        if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
+        text = self._console_text(head, path)
+        if text is head:
             return None
         from toyspec.format.dialects import NO_KEYS
         from toyspec.format.recognition import recognize
 
-        with open(path, "rb") as file:
-            text = file.read(CONSOLE_BYTES)
         name = stream_name(os.path.basename(path))
         return recognize(text, self._consoles(), name=name, keys=self.keys or NO_KEYS)
+
+    def _console_text(self, head: bytes, path: str) -> bytes:
+        """Return more of the text file at *path*; *head* itself where that is all, or where the path names another thing."""
+        if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
+            return head
+        with open(path, "rb") as file:
+            return file.read(CONSOLE_BYTES)
 
     def _consoles(self) -> list[Dialect]:
         """Return the dialects whose records are lines between other output, and which are known by a text."""
         from toyspec.format.dialects import dialects
 
         known = (*self.own, *dialects())
-        return [each for each in known if each.form.type in ("pattern", "prefixed", "boxes") and each.recognize.text]
+        return [each for each in known if each.form.type in _CONSOLES and each.recognize.text]
 
 
 def _with_files(found: ReadAs, path: str) -> ReadAs:

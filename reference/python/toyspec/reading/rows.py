@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.dialect_forms import CsvForm, JsonForm, form_of
+from toyspec.format.dialect_forms import CsvForm, JsonForm, PatternForm, form_of
 from toyspec.format.dialect_mapping import Mapping, Neutral, ReadAs
 from toyspec.format.document_rows import DocumentCutter, cutter_of
 from toyspec.format.flattening import member_at
@@ -156,6 +156,22 @@ class MixedBlock(NamedTuple):
         return ordered
 
 
+_MOST_LEFT_OUT = 20
+_MOST_EARLY = 1000
+
+
+class LeftOutLine(NamedTuple):
+    """A line of text with measured values that no pattern of the dialect matches."""
+
+    number: int
+    """Number of the line, counted from 1."""
+    offset: int
+    """Byte offset of its start."""
+    data: bytes
+    names: tuple[str, ...]
+    """The names of these values that no such line before has."""
+
+
 class RowFeed(CutFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
 
@@ -189,6 +205,12 @@ class RowFeed(CutFeed):
         """Number of rows so far."""
         self.gap_bytes = 0
         """Number of bytes in unreadable lines so far, their LFs included."""
+        self.left_out_lines = 0
+        """Number of lines so far with measured values that no pattern matches."""
+        self.left_out: list[LeftOutLine] = []
+        """The first of these lines for each name of a value."""
+        self._left_out_names: set[str] = set()
+        self._early_names: set[str] = set()
         self.profile: Profile | None = None
         """None: a dialect is not a profile."""
         self._step: int | float | None = None
@@ -230,7 +252,10 @@ class RowFeed(CutFeed):
         return max(numbers, default=self._planned)
 
     def _missing(self) -> list[str]:
-        return [f"not ended: step {self._step} of {self.planned} planned"] if self.ended == "no" else []
+        count = self.left_out_lines
+        lines = f"{count} lines with values are" if count > 1 else "a line with values is"
+        left_out = [f"{lines} left out, since no pattern matches"] if count else []
+        return left_out + ([f"not ended: step {self._step} of {self.planned} planned"] if self.ended == "no" else [])
 
     def _observe_end(self, row: Row) -> None:
         """Take in how far *row* is on the way to the last step that was planned."""
@@ -341,7 +366,24 @@ class RowFeed(CutFeed):
         """Return the exact result for a line that is not plainly a record."""
         if line.data is None:
             return line_too_long(line, self._splitter.max_line_bytes)
+        if isinstance(self._form, PatternForm):
+            self._observe_left_out(line, self._form.measured(line.data))
         return self._form.validate(line.data, first=line.number == 1)
+
+    def _observe_left_out(self, line: Line, names: tuple[str, ...]) -> None:
+        """Take in that a line with the values *names* is passed over."""
+        if not self.records:
+            # Before the first record are headlines and settings, but these come once.
+            names, early = tuple(name for name in names if name in self._early_names), names
+            if len(self._early_names) < _MOST_EARLY:
+                self._early_names.update(early)
+        if not names or line.data is None:
+            return
+        self.left_out_lines += 1
+        new = tuple(name for name in names if name not in self._left_out_names)
+        if new and len(self._left_out_names) < _MOST_LEFT_OUT:
+            self._left_out_names.update(new)
+            self.left_out.append(LeftOutLine(line.number, line.offset, line.data, new))
 
     def row(self, line: Line, value: dict[str, Any]) -> Row:
         """Return the row of a line whose object is *value*, and count it."""

@@ -248,9 +248,12 @@ def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | 
 def _move_ranks(directory: str) -> None:
     """Move the streams of the other ranks of a replaced run, as a replaced stream is: ranks/replaced-together.
 
-    One that a writer holds is of a process of the new run, which began before this one.
+    One that a writer holds is of a process of the new run, which began before this one. If rank 0 has replaced none,
+    so are those that have ended.
     """
     ranks: list[int] = []
+    if not os.path.lexists(os.path.join(directory, f"{EVENTS_FILE}.prev")):
+        return
     with contextlib.suppress(OSError):
         ranks += other_ranks(directory)
     for rank in ranks:
