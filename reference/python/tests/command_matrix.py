@@ -55,19 +55,36 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "explain": ("step-goes-backwards",),
     "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv", "more/others/log.jsonl"),
     "sync": ("sorts copy",),
+    "catalog": ("build --out out sorts more", "update made"),
+    "query": (
+        "'select run, tags, annotations, profile, state, ended, reason, final_loss, errors from runs order by path'",
+        "'select dialect, first_step, seconds, records, bytes, infos, progress, said_loss from runs order by path'",
+        "'select run, config, settings, metrics, findings from runs order by path limit 4'",
+        "'select run, metric, step, time, value from values order by all limit 60'",
+        "\"select 1::decimal(4, 2) a, 2.5::float b, null c, true d, [1, 2] e, {'x': date '2026-01-02'} f, -3 g, '' h\"",
+        "\"select 'a' || chr(27) || 'é' a, interval 90 minute b, time '10:00' c, 'x'::blob d, map {'k': 1} e\"",
+        "\"select * from (values (1, 'x'), (null, 'yy'), (22, null)) t(n, s)\"",
+        "'select run, bytes from runs where false'",
+        "'select nothing from runs'",
+        "'drop table runs'",
+        "''",
+    ),
     "annotate": ("sorts/whole", "sorts/resumed sorts/diverged"),
 }
 """What each command is asked of."""
 NEEDED = {
     "tail": "--once", "plot": "--json", "repair": "--dry-run", "export": "--out out", "import": "--out out",
-    "report": "--md", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
+    "report": "--md", "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
 }  # fmt: skip
 """What comes with each line of a command."""
+PREPARED = {
+    "catalog": "catalog build --values sorts --out made",
+    "query": "catalog build --values sorts more --out made",
+}
+"""What is run first."""
 MADE = ("out", "copy")
 """What they make, which is removed before the next."""
 NOT_RUN = {
-    "catalog": "has answers of its own where DuckDB is installed",
-    "query": "has answers of its own where DuckDB is installed",
     "mcp": "serves until its input ends",
     "view": "serves until it is interrupted",
     "watch": "is a screen",

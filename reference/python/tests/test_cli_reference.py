@@ -62,7 +62,7 @@ _PROBES = (
 
 
 def _answers(action: argparse.Action) -> Iterator[str]:
-    """Yield a line of what *action* makes of texts, then each of its messages with the first text that is refused so."""
+    """Yield a line of what *action* makes of texts, then each of its messages with the first text that is refused."""
     taken: list[str] = []
     messages: dict[str, str] = {}
     for text in _PROBES:
