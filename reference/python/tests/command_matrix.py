@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _RUNS = (
     "sorts/whole", "sorts/resumed", "sorts/broken", "sorts/diverged", "sorts/ranks", "sorts/other/log.csv", "more/rich",
-    "more/damaged", "more/parts", "more/entries", "more/kaun", "more/others/log.jsonl", "ranks/missing",
+    "more/damaged", "more/parts", "more/entries", "more/kaun", "more/others/log.jsonl", "ranks/missing", "odd",
 )  # fmt: skip
 _SETS = (
     "sorts/whole sorts/resumed", "more/rich more/torn more/entries", "sorts/diverged sorts/broken sorts/ranks",
-    "more/kaun more/parts sorts/other/log.csv",
+    "more/kaun more/parts sorts/other/log.csv", "odd sorts/whole",
 )  # fmt: skip
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "check": (*_RUNS, "sorts/notes.txt"),
@@ -45,12 +45,12 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "sorts",
     ),
     "tail": (*_RUNS, _SETS[0]),
-    "evidence": ("sorts/whole", "sorts/broken"),
+    "evidence": ("sorts/whole", "sorts/broken", "odd"),
     "doctor": ("more",),
     "repair": ("sorts/whole", "sorts/broken", "more/torn", "more/damaged"),
     "seal": ("sorts/whole", "sorts/broken"),
     "report": ("sorts/whole", "sorts/resumed more/rich"),
-    "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed"),
+    "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "kaun odd", "nothing odd"),
     "import": ("sorts/other/log.csv", "more/others/log.jsonl more/others/metrics.csv"),
     "explain": ("step-goes-backwards",),
     "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv", "more/others/log.jsonl"),

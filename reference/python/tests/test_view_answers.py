@@ -92,6 +92,7 @@ def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
     """Rows, the page of a run, curves on each axis, points, ranks, files, media, and each refusal."""
     root = Path(shutil.copytree(RUNS, tmp_path / "runs"))
     shutil.copytree(_MORE, root / "more")
+    shutil.copytree(_MORE.with_name("odd"), root / "odd")
     write_run(root / "long", START, *_long(), END)
     write_run(root / "twice", START, *_twice(), END)
     for path in (root, *root.rglob("*")):
