@@ -72,7 +72,7 @@ def test_ls_filters_by_findings(root: str, capsys: pytest.CaptureFixture[str]) -
     ("options", "fact"),
     [
         (["--sort", "lrr"], "no run has a field 'lrr'; did you mean 'lr'?"),
-        (["--where", "end = errored"], "no run has a field 'end'; did you mean 'reason'?, at character 1"),
+        (["--where", "end = errored"], "no run has a field 'end'; did you mean 'reason'? (at character 1)"),
         (["--where", "lr < 3x"], '"3x" has an unknown unit; use s, min'),
         (["--where", "lr in 3"], '"in" is not an operator here; compare with = once for each value'),
     ],
@@ -98,7 +98,7 @@ def test_ls_sorts_by_a_metric(root: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_ls_refuses_a_filter_with_its_place(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The message has the filter, what was expected, and where."""
     assert exit_codes.USAGE == main(["ls", "--where", "lr <", root])
-    assert "'lr <': a value was expected after <, found the end, at character 5" in capsys.readouterr().err
+    assert "'lr <': a value was expected after <, found the end (at character 5)" in capsys.readouterr().err
 
 
 def test_ls_says_that_no_run_meets_a_filter(root: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     [
         (["-o", "a.gif"], "must end in .svg, .png, .pdf"),
         (["-o", "a.svg", "--metric", "los"], "did you mean 'loss'?"),
-        (["-o", "a.svg", "--name", "one"], "--name was given 1 times for 2 curves"),
+        (["-o", "a.svg", "--name", "one"], "names given by --name: 1, curves: 2; give it once for each curve"),
         (
             ["-o", "a.svg", "--x", "stop"],
             "--x 'stop' is neither an axis nor a metric of these runs; did you mean 'step'?",

@@ -55,15 +55,23 @@ def test_default_is_the_one_that_help_names(name: str, action: argparse.Action, 
     assert default in {str(action.default), f"{action.default:g}" if isinstance(action.default, float) else ""}
 
 
-_PROBES = ("", "-1", "0", "0.5", "1", "2", "1.5", "-", "nan", "inf", "1e999", "99999999999", "x", "x,y", "3x2", "+x")
+_PROBES = (
+    *("", "-1", "0", "0.5", "1", "2", "1.5", "-", "nan", "inf", "1e999", "99999999999", "x", "x,y", "3x2", "+x"),
+    *("loss <", "nothing = ", "loss<1<2", "s3://user:word@bucket/run", "file:///a", "*,val/*", "kill"),
+)
 
 
-def _said(action: argparse.Action, text: str) -> str:
-    """Return what *action* makes of *text*, or REFUSED."""
-    try:
-        return f"{text} -> {action.type(text)!r}" if callable(action.type) else text
-    except (argparse.ArgumentTypeError, ValueError, UsageError):
-        return "REFUSED"
+def _answers(action: argparse.Action) -> Iterator[str]:
+    """Yield a line of what *action* makes of texts, then each of its messages with the first text that is refused."""
+    taken: list[str] = []
+    messages: dict[str, str] = {}
+    for text in _PROBES:
+        try:
+            taken.append(f"{text} -> {action.type(text)!r}" if callable(action.type) else text)
+        except (argparse.ArgumentTypeError, ValueError, UsageError) as error:
+            messages.setdefault(str(error).replace(repr(text), "…"), text)
+    yield f"    {'; '.join(taken)}"
+    yield from (f"    {text!r} is refused: {message}" for message, text in messages.items())
 
 
 def _taken(name: str) -> Iterator[str]:
@@ -80,7 +88,7 @@ def _taken(name: str) -> Iterator[str]:
         if action.choices is not None:
             yield f"    one of {', '.join(map(str, action.choices))}"
         elif action.type is not None:
-            yield f"    {'; '.join(said for text in _PROBES if (said := _said(action, text)) != 'REFUSED')}"
+            yield from _answers(action)
 
 
 def test_each_argument_takes_what_the_file_says() -> None:

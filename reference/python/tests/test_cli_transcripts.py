@@ -5,19 +5,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import json
 import os
+import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import toyspec_within
+from command_matrix import MADE, PREPARED, blocks, lines
 
 FOLDER = Path(__file__).parent / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
 ESCAPE = "\N{SYMBOL FOR ESCAPE}"
 """What a transcript has in place of the character that begins a colour."""
+_MOST_CHARACTERS = 300
+"""Of a JSON value on one line."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.]+")
+_IDENTITY = re.compile(r'"identity": ?"[0-9a-f]+",')
+"""Of a source that is imported: it depends on the times of files."""
 
 
 def played(line: str, folder: Path) -> str:
@@ -44,6 +56,77 @@ def test_transcript(path: Path, tmp_path: Path) -> None:
         path.write_text(actual, encoding="utf-8", newline="\n")
     assert commands
     assert expected == actual
+
+
+def _flat(value: Any, place: str = "") -> Iterator[str]:
+    """Yield *value* by its path, or each of its members where it is too long for a line."""
+    text = json.dumps(value)
+    if not isinstance(value, dict | list) or not value or (place and len(text) <= _MOST_CHARACTERS):
+        yield f"{place}: {text}"
+        return
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _flat(member, f"{place}.{key}" if place else f"{key}")
+
+
+def _rows(answer: str) -> list[str]:
+    """Return the lines of *answer*; what is a JSON object becomes a line for each of its members."""
+    printed, mark, status = _IDENTITY.sub("", answer).rpartition("[exit ")
+    with contextlib.suppress(ValueError):
+        return [*_flat(json.loads(printed)), mark + status.rstrip()]
+    found: list[str] = []
+    for line in _IDENTITY.sub("", answer).splitlines():
+        found += _flat(json.loads(line)) if line.startswith('{"') and line.endswith("}") else [line]
+    return found
+
+
+def _differing(rows: list[str], base: list[str]) -> list[str]:
+    """Return what *rows* have other than *base*, as a difference without context."""
+    found = difflib.unified_diff(base, rows, n=0, lineterm="")
+    return [row for row in found if not row.startswith(("---", "+++", "@@"))]
+
+
+def _block(name: str, subject: str, folder: Path) -> Iterator[str]:
+    """Yield a command with its answer, and for each of its options what differs from the answer without it."""
+    if name in PREPARED:
+        toyspec_within(*PREPARED[name].split(), cwd=folder)
+    base, *options = lines(name, subject)
+    answers: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for option in ("", *options):
+        for made in MADE:
+            _remove(folder / made)
+        answer = played(f"{base} {option}".rstrip(), folder).partition("\n")[2]
+        rows = _rows(answer)
+        told = [option or base, *rows]
+        if answer in first:
+            told = [f"{option} as {first[answer]}".rstrip()]
+        else:
+            for earlier in answers.keys() & {"", "--json"}:
+                shorter = [f"{option} as {earlier}".rstrip() + ", but", *_differing(rows, answers[earlier])]
+                told = min(told, shorter, key=lambda each: sum(map(len, each)))
+        first.setdefault(answer, option)
+        answers[option] = rows
+        yield "".join(f"{row}\n" for row in told)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("name", "subject"), tuple(blocks()))
+def test_every_option_of_a_command(name: str, subject: str, tmp_path: Path) -> None:
+    """Each option with each of its values prints what ``option_answers`` says: whole, or as a difference."""
+    if name in PREPARED:
+        pytest.importorskip("duckdb", reason="the extra catalog is not installed")
+    folder = Path(shutil.copytree(FOLDER, tmp_path / "here"))
+    path = FOLDER.with_name("option_answers") / f"{_NOT_IN_NAMES.sub('-', f'{name} {subject}')[:70]}.txt"
+    actual = "".join(_block(name, subject, folder))
+    if os.environ.get("TOYSPEC_UPDATE"):
+        path.write_text(actual, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == actual
 
 
 def test_transcripts_are_there() -> None:

@@ -37,7 +37,7 @@ def test_a_run_that_does_not_meet_a_filter_is_left_out() -> None:
 @pytest.mark.parametrize(("text", "at"), VECTORS["refused"], ids=lambda value: str(value)[:12])
 def test_a_filter_that_cannot_be_read_is_refused_with_the_place(text: str, at: int) -> None:
     """The place is the one that the viewer names, and the message counts it from 1."""
-    with pytest.raises(ExpressionError, match=f"at character {at + 1}$") as caught:
+    with pytest.raises(ExpressionError, match=rf"\(at character {at + 1}\)$") as caught:
         expression(text)
     assert at == caught.value.at
 

@@ -129,7 +129,7 @@ def test_command_line(profile: Path, tmp_path: Path) -> None:
     assert ["missing-key"] == [each["rule"] for file in report["files"] for each in file["findings"]]
     assert 0 == toyspec("check", "--profile", str(profile), str(tmp_path / "a")).returncode
     wrong = toyspec("check", "--profile", str(tmp_path), "x")
-    assert (2, True) == (wrong.returncode, b"stream.json: No such file" in wrong.stderr)
+    assert (2, True) == (wrong.returncode, b"not a profile: it has no stream.json" in wrong.stderr)
     assert 2 == toyspec("check", "--profile", "nope/v1", "x").returncode
     assert b"probe" in toyspec("schema", "--profile", str(profile)).stdout
     assert b"did you mean 'probe'" in toyspec("schema", "prob", "--profile", str(profile)).stderr

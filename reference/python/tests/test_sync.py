@@ -279,7 +279,7 @@ def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> Non
     toyspec.seal(run)
     put(run, b"", ".hidden")
     (result,) = sync(run).runs
-    assert ["the seal is left out: it covers 1 files that are; --all takes them too"] == result.facts
+    assert ["the seal was not sent: it covers 1 file that was not sent; --all sends everything"] == result.facts
     assert [LOG] == sorted(store.versions)
     sync(run, chosen=SyncSettings(extent="all"))
     assert [LOG, "runs/a/weights/step_5.gguf", "runs/a/SHA256SUMS"] == list(store.versions)

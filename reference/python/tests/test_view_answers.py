@@ -8,24 +8,35 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from toyspec.view.server import ViewHandler
 from view_client import END, START, Client, frames, served, write_run
 
 ANSWERS = Path(__file__).parent / "view_answers.txt"
 RUNS = Path(__file__).parent / "transcripts" / "sorts"
+_MORE = RUNS.with_name("more")
 _IMAGE = "e3ec8b7a95b6c12f4a6f3db24833c42c87d74124c06be8276a9b1a06a7adc459"
-_HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow")
+_HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow", "vary")
+_SAFETY = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy")
 
 
-def answer(client: Client, line: str) -> str:
-    """Return what is answered to *line*: a method, an address, and headers as NAME=VALUE."""
-    method, address, *named = line.split(" ")
-    status, headers, body = client.get(address, method=method, **dict(each.split("=", 1) for each in named))
-    told = "".join(f"{name}: {headers[name]}\n" for name in _HEADERS if name in headers)
-    return f"{line}\n{status}\n{told}{_text(headers, body)}"
+def answers(client: Client, lines: Iterable[str]) -> Iterator[str]:
+    """Yield what is answered to each line: a method, an address, and headers as NAME=VALUE.
+
+    Headers about safety are shown where they differ from those of the answer before.
+    """
+    safe: list[str] = []
+    for line in lines:
+        method, address, *named = line.split(" ")
+        status, headers, body = client.get(address, method=method, **dict(each.split("=", 1) for each in named))
+        found = [f"{name}: {headers.get(name)}" for name in _SAFETY]
+        told = [f"{name}: {headers[name]}" for name in _HEADERS if name in headers]
+        told += [each for each in found if each not in safe]
+        safe = found
+        yield "\n".join([line, str(status), *told, _text(headers, body)])
 
 
 def _text(headers: dict[str, str], body: bytes) -> str:
@@ -80,6 +91,8 @@ def _twice() -> Iterator[bytes]:
 def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
     """Rows, the page of a run, curves on each axis, points, ranks, files, media, and each refusal."""
     root = Path(shutil.copytree(RUNS, tmp_path / "runs"))
+    shutil.copytree(_MORE, root / "more")
+    shutil.copytree(_MORE.with_name("odd"), root / "odd")
     write_run(root / "long", START, *_long(), END)
     write_run(root / "twice", START, *_twice(), END)
     for path in (root, *root.rglob("*")):
@@ -88,9 +101,15 @@ def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
     lines = [line for line in expected.splitlines() if line.startswith(("GET /", "HEAD /", "POST /", "PUT /"))]
     with served(root, tmp_path / "cache") as client:
         client.settled_rows()
-        actual = "\n".join(answer(client, line.replace("IMAGE", _IMAGE)) for line in lines)
-    actual = actual.replace(str(tmp_path), "HERE").replace(_IMAGE, "IMAGE")
+        actual = "\n".join(answers(client, (line.replace("IMAGE", _IMAGE) for line in lines)))
+    actual = actual.replace(str(tmp_path), "HERE").replace(_IMAGE, "IMAGE").replace(f":{client.server.port}/", ":PORT/")
     if os.environ.get("TOYSPEC_UPDATE"):
         ANSWERS.write_text(actual, encoding="utf-8", newline="\n")
     assert lines
     assert expected == actual
+
+
+def test_every_route_is_asked() -> None:
+    """Each path that the server knows has an answer in the file, but for the stream of changes, which has no end."""
+    asked = {line.split()[1].partition("?")[0] for line in ANSWERS.read_text("utf-8").splitlines() if " /" in line}
+    assert ViewHandler._routes.keys() - {"/api/changes"} <= asked

@@ -171,7 +171,7 @@ def test_zoom_into_a_compressed_stream_shows_what_is_kept(tmp_path: Path) -> Non
         [(header, _)] = client.curves("loss", "packed", buckets=300, **{"from": 9_000, "to": 9_099})
         assert header["level"] > 1
         status, _, body = client.get("/api/point?run=packed&metric=loss&x=step&at=9000")
-        assert (404, True) == (status, b"cannot be found" in body)
+        assert (404, True) == (status, b"uncompressed" in body)
 
 
 def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:

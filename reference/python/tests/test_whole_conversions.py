@@ -257,12 +257,12 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
     _compare("trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
-@pytest.mark.parametrize("run", ["whole", "resumed", "broken"])
+@pytest.mark.parametrize("run", ["whole", "resumed", "broken", "odd"])
 @pytest.mark.parametrize("name", EXPORTED)
 def test_whole_way_there_and_back(name: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file of an export, what its report says, and what an import makes of it."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(RUNS / run, tmp_path / run)
+    shutil.copytree(RUNS.parent / run if run == "odd" else RUNS / run, tmp_path / run)
     there = accounted(export_runs(name, [run], "there", max_examples=100))
     back = imported("there", tmp_path / "back", None if name == "csv" else name, max_examples=100)
     exported, made = _files(tmp_path / "there"), _made(back, tmp_path / "back")

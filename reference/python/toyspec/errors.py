@@ -66,7 +66,7 @@ class ExpressionError(ToyspecError, ValueError):
     """A filter of runs cannot be read, or a name is that of no field; the message says what was expected, and where."""
 
     def __init__(self, fact: str, at: int | None = None) -> None:
-        super().__init__(fact if at is None else f"{fact}, at character {at + 1}")
+        super().__init__(fact if at is None else f"{fact} (at character {at + 1})")
         self.fact = fact
         """The message without the place."""
         self.at = at

@@ -81,9 +81,6 @@ def run(options: Namespace) -> int:
     except StreamError as error:
         sys.stderr.write(f"toyspec evidence: {error}\n")
         return exit_codes.USAGE
-    except OSError as error:
-        sys.stderr.write(f"toyspec evidence: {printable(str(error))}\n")
-        return exit_codes.USAGE
     found = differences(document, now)
     if options.json:
         sys.stdout.write(inert_json({"file": encodable(file), "holds": not found, "differences": found}) + "\n")

@@ -387,7 +387,7 @@ def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
 
 def _named(names: Sequence[str], given: Sequence[str]) -> list[str]:
     if given and len(given) != len(names):
-        raise UsageError(f"--name was given {len(given)} times for {len(names)} curves; give it once for each")
+        raise UsageError(f"names given by --name: {len(given)}, curves: {len(names)}; give it once for each curve")
     return [shown(name) for name in given or names]
 
 

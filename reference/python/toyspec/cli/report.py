@@ -63,6 +63,8 @@ def run(options: Namespace) -> int:
     all_rules(None, configuration)
     if not options.md and options.output is None:
         raise UsageError("name the page to write: -o report.html, or print a table by --md")
+    if options.metric and not options.md:
+        raise UsageError("--metric is about the table of --md; leave out --metric: the page has every metric")
     try:
         text = _table(options, choice) if options.md else _page(options, choice)
     except (StreamError, FileNotFoundError) as error:
@@ -78,12 +80,14 @@ def run(options: Namespace) -> int:
 
 
 def _table(options: Namespace, choice: DialectChoice) -> str:
+    from toyspec.cli.metric_charts import require_metrics
     from toyspec.runs.listing import list_runs
     from toyspec.runs.markdown import markdown_table
 
     found = list_runs(*options.runs, read="whole", dialect=choice)
     for error in found.errors:
         raise StreamError(error.path, error.message)
+    require_metrics(options.metric, list(dict.fromkeys(name for run in found for name in run.series)))
     return markdown_table(found, options.metric)
 
 

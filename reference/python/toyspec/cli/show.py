@@ -14,6 +14,7 @@ from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.figures import duration, figure, metric_figure, size
 from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color
 from toyspec.cli.paths import encodable, shown
 from toyspec.cli.progress import Progress
@@ -246,11 +247,12 @@ def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice, checked: 
     named = ", ".join(f"{number} {shortened(kind, _NAME_CHARS)}" for kind, number in kinds[:_MAX_LISTED])
     yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
     for key, counts in run.missing.items():
-        title, what = ("left out", "values") if key == "left_out" else (key, "records")
+        title, noun = ("left out", "value") if key == "left_out" else (key, "record")
         if counts:
             named = ", ".join(f"{n} {shortened(name, _NAME_CHARS)}" for name, n in counts.most_common(_MAX_LISTED))
             more = f" and {len(counts) - _MAX_LISTED} more" if len(counts) > _MAX_LISTED else ""
-            yield title, f"{sum(counts.values())} {what}, as notes of the log count them: {named}{more}"
+            total = counted(sum(counts.values()), noun)
+            yield title, f"{total}, as notes of the log count them: {named}{more}"
     yield from _ranks(run)
     yield from _findings(run, choice, checked)
 

@@ -18,7 +18,7 @@ from toyspec.convert.reports import ConversionReport
 from toyspec.convert.sources import encodable
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
-from toyspec.errors import SourceError, ToyspecError
+from toyspec.errors import SourceError, ToyspecError, UnknownFormatError
 from toyspec.findings import PathError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.places.addresses import is_address, public
@@ -232,7 +232,7 @@ def _reported(source: str, report: ConversionReport) -> Iterator[None]:
     """Add what a source raises to *report*; errors of the target propagate."""
     try:
         yield
-    except SourceError as error:
+    except (SourceError, UnknownFormatError) as error:
         report.errors.append(PathError(error.path, error.fact))
     except InvalidEventError as error:
         report.errors.append(PathError(source, f"a record would be invalid: {error}"))

@@ -111,6 +111,10 @@ def profile_named(text: str) -> str:
 def load_profile(directory: str) -> OwnProfile:
     """Return the profile in *directory*, and enter it into the tables; raise ProfileError if it is wrong."""
     path = os.path.join(directory, STREAM_FILE)
+    if not os.path.exists(path):
+        raise ProfileError(
+            directory, f"not a profile: it has no {STREAM_FILE}; name a profile, or a directory that has one"
+        )
     stream = _document(path)
     _check_stream(path, stream)
     documents = {

@@ -55,7 +55,8 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
     record_health = RecordHealth(rules, several=is_several)
     for rank, record in _records(streams, choice):
         for alert in record_health.take(record, rank=rank):
-            yield streams[rank if alert.rank is None else alert.rank], alert
+            # What the log itself reports may name a rank that has no stream here.
+            yield streams.get(rank if alert.rank is None else alert.rank, streams[rank]), alert
 
 
 def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Incidents | None:

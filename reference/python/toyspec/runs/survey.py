@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from toyspec.errors import StreamError
+from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.format.known_formats import Look, known_start
 from toyspec.format.recognition import has_step_word, is_binary
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
@@ -23,6 +23,8 @@ from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
+
+    from toyspec.format.dialect_mapping import ReadAs
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
@@ -243,7 +245,7 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Forma
     # The records of a JSON array are on lines of their own, and the last one has no comma.
     first = None if head.lstrip().startswith(b"[") else first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
-    read_as = choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
+    read_as = _read_as(choice, head, path)
     run = None if read_as is None else importable.part_of(path)
     if read_as is not None and run is not None and run[0] != read_as.dialect.name:
         return _imported(run[0], importable)
@@ -254,6 +256,14 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Forma
     if profile is not None:
         return FormatCount(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
     return None if is_compressed else _foreign(path, head, importable)
+
+
+def _read_as(choice: DialectChoice, head: bytes, path: str) -> ReadAs | None:
+    """Return how the file *path* that begins with *head* is read; None also where its records lack the keys."""
+    try:
+        return choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)
+    except UnknownFormatError:
+        return None
 
 
 def _may_be_foreign(path: str, head: bytes) -> bool:

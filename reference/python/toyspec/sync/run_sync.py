@@ -279,7 +279,8 @@ class RunSync:
         names = {os.fsdecode(line.name) for line in lines if line is not None}
         missing = {name for name in names if name not in self._known}
         if missing:
-            self._note("same", f"the seal is left out: it covers {len(missing)} files that are; --all takes them too")
+            files = "1 file that was" if len(missing) == 1 else f"{len(missing)} files that were"
+            self._note("same", f"the seal was not sent: it covers {files} not sent; --all sends everything")
             return False
         return all(self._known[name].is_whole for name in names)
 

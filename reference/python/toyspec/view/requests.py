@@ -52,6 +52,9 @@ _PIECE_BYTES = 1 << 16
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
+_NO_LINES = (
+    "a point has a line in an uncompressed toy/v1 or metrics/v1 stream, by step, time or epoch, and here it has none"
+)
 _NO_MEDIA = "the run has no such media file; `toyspec check --media` says which are missing"
 
 
@@ -210,7 +213,8 @@ class Answers:
         begin = next((index for index in known if where[index] >= at), known[-1])
         found = _nearest(entry, curves, metric, (axis, at), max(0, begin - 1))
         if found is None:
-            raise RefusedError(404, "the line of the point cannot be found; the stream may have changed")
+            is_known = _profile_of(curves) is not None and axis != "tokens" and not is_compressed(entry.path)
+            raise RefusedError(404, "the stream may have changed; open the run again" if is_known else _NO_LINES)
         return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
 
     def ranks(self, query: Query) -> bytes:

@@ -76,7 +76,9 @@ class Scan:
 
     def _take_gap(self, gap: Gap) -> None:
         if len(self.gaps) < MOST_MARKS:
-            place = _named(self._place)
+            # A block has its steps as floats, a record as integers; which of both came before must not show.
+            step, time, epoch = map(float, self._place)
+            place = _named((step, time, epoch))
             self.gaps.append(
                 {**place, "line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
             )
