@@ -42,9 +42,9 @@ ENGINE_WHEEL := build/engine/built
 ENGINE := $(VENV)/engine-installed
 
 # Pages of the site outside docs/, and files that the build puts into docs/.
-WRITTEN_ELSEWHERE := spec CHANGELOG.md CONTRIBUTING.md $(wildcard conformance/*.md reference/*/README.md)
-SITE_FILES := $(addprefix docs/,SHA256SUMS changelog.md conformance downloads.md implementations includes llms.txt llms-full.txt requirements \
-	requirements.md schemas spec)
+WRITTEN_ELSEWHERE := spec CHANGELOG.md CONTRIBUTING.md GOVERNANCE.md SECURITY.md $(wildcard conformance/*.md reference/*/README.md)
+SITE_FILES := $(addprefix docs/,SHA256SUMS changelog.md conformance downloads.md governance.md implementations includes llms.txt llms-full.txt requirements \
+	requirements.md schemas security.md spec)
 
 # The files that `make generate` may write.
 GENERATED := schemas spec reference docs mkdocs.yml

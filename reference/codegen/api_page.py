@@ -20,7 +20,6 @@ Definition = ast.ClassDef | ast.FunctionDef
 
 _HEAD = """\
 ---
-tags: [python api, api reference, api, functions, start_run]
 description: "Everything that can be imported from toyspec: every function and class with its parameters."
 ---
 # Python

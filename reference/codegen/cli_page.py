@@ -18,7 +18,6 @@ PAGE = "docs/reference/cli.md"
 
 _HEAD = """\
 ---
-tags: [command line, exit code, compare two runs]
 description: "Every command of toyspec with its options, what it prints, and its exit codes."
 ---
 # Command line

@@ -31,27 +31,10 @@ _FIGURE = """\
 --8<-- "docs/diagrams/{name}.svg"
 </figure>
 """
-_TAGS = {
-    "changelog.md": ("changelog", "release notes", "new version", "what changed"),
-    "conformance/README.md": ("test cases", "test corpus", "test suite", "test my implementation"),
-    "conformance/PROTOCOL.md": ("adapter protocol",),
-    "spec/encoding.md": (
-        *("size limit of a line", "line length", "utf-8", "encoding"),
-        *("time zone", "timestamps", "date format", "newline"),
-    ),
-    "spec/versioning.md": ("file format version", "format version", "compatibility", "breaking change"),
-    "spec/annotations.md": ("annotations.jsonl", "annotations file"),
-    "spec/bundle.md": (
-        *("bundle", "what is a bundle", "run id"),
-        *("folder structure", "directory layout", "files of a run"),
-    ),
-    "spec/model.md": ("profile", "terms", "data model"),
-    "spec/ranks.md": ("ranks file", "forks of a run"),
-    "spec/writing.md": ("lock", "two writers", "file locking", "concurrent writers"),
-}
-"""Search terms of pages that are written elsewhere; pages of docs/ name their own."""
 _DESCRIPTIONS = {
     "changelog.md": "What is new in each version, and what you must change.",
+    "governance.md": "Who maintains the project, how decisions are made, and how the specification changes.",
+    "security.md": "How to report a vulnerability, what is done against hostile logs, and the limits of each tool.",
     "conformance/README.md": "The test cases of the format: exact bytes and expected results, for your own program.",
     "conformance/PROTOCOL.md": "How a small program connects your implementation to the test cases.",
     "spec/README.md": "The format in full: chapters, kinds of lines, and rules.",
@@ -70,6 +53,10 @@ _DESCRIPTIONS = {
     "spec/writing.md": "How a writer appends lines so that none is lost: when it writes, one writer at a time, repair.",
 }
 """What the pages that are written elsewhere are for; rules and kinds say it in `schemas/`."""
+_OF_THE_ROOT = {"changelog.md": "CHANGELOG.md", "governance.md": "GOVERNANCE.md:page", "security.md": "SECURITY.md"}
+"""The pages of the root; after a colon, the part that the site shows."""
+_LINKS = {"governance.md": {"registry": "reference/registry.md", "versions": "spec/versioning.md"}}
+"""Where links of a page lead on the site, if not to the same place as in the tree."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -105,7 +92,7 @@ def _sources(root: Path) -> dict[str, str]:
         f"conformance/{path.name}": f"conformance/{path.name}" for path in sorted((root / "conformance").glob("*.md"))
     }
     languages = {f"implementations/{name}.md": f"reference/{name}/README.md" for name in _languages(root)}
-    return {"changelog.md": "CHANGELOG.md"} | specification | corpus | languages
+    return _OF_THE_ROOT | specification | corpus | languages
 
 
 def _languages(root: Path) -> list[str]:
@@ -140,15 +127,11 @@ def _stub(root: Path, page: str, source: str) -> str:
     included = f'--8<-- "{source}"\n\n<!-- Made by `make docs`; the page is {source}. -->\n'
     statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
     up = "../" * page.count("/")
-    links = "".join(f"[{name}]: {up}{address_of(name)}\n" for name in statements)
+    leads = {name: up + address_of(name) for name in statements} | _LINKS.get(page, {})
+    links = "".join(f"[{name}]: {address}\n" for name, address in leads.items())
     pictures = "".join(_FIGURE.format(name=name) for name in _PICTURES.get(page, ()))
-    name = page.rpartition("/")[2].removesuffix(".md")
-    by_name = (name,) if page.startswith(("spec/rules/", "spec/toy/", "implementations/")) else ()
-    tags = ", ".join(_TAGS.get(page, by_name))
-    head = [f"tags: [{tags}]"] if tags else []
-    if description := _description(page):
-        head.append(f"description: {json.dumps(description, ensure_ascii=False)}")
-    front = "".join(f"{line}\n" for line in ("---", *head, "---")) if head else ""
+    description = _description(page)
+    front = f"---\ndescription: {json.dumps(description, ensure_ascii=False)}\n---\n" if description else ""
     return front + included + pictures + (f"\n{links}" if links else "")
 
 

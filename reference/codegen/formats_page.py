@@ -16,7 +16,6 @@ PAGE = "docs/reference/formats.md"
 
 _HEAD = """\
 ---
-tags: [import, export, convert, TensorBoard, W&B, MLflow, CSV, Parquet]
 description: "Which files of other tools toyspec reads and converts, to and from each of them, and what is lost."
 ---
 # Formats of other tools

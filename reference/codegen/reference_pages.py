@@ -22,7 +22,7 @@ _SEVERITY = re.compile(r"\b(error|warning|info)\b")
 
 _RULES = f"""\
 ---
-tags: [rules, error messages, list of errors, findings]
+description: "Every problem that a checker reports, by the name of its rule: what it means and how to fix it."
 ---
 
 # Rules
@@ -45,7 +45,6 @@ the cases that prove it. The table is data as well: [`rules.json`](../../schemas
 
 _SCHEMAS = f"""\
 ---
-tags: [schema, schemas, kinds, json schema for each event, event schema, validate json schema, fields of a record]
 description: Every kind of record with its keys, and the JSON Schemas that define them.
 ---
 # Schemas and kinds

@@ -26,7 +26,7 @@ _CORPUS_PARTS = ("README.md", "PROTOCOL.md", "cases", "sessions", "schema")
 
 _HEAD = """\
 ---
-tags: [download, corpus]
+description: Schemas, test cases and other data of the specification as files, with their digests.
 ---
 # Downloads
 

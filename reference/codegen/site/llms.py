@@ -68,7 +68,11 @@ def _source(path: str, made: Mapping[str, str]) -> str:
     """Return the text of a page, which may be written elsewhere."""
     text = made.get(f"docs/{path}") or (sources.ROOT / "docs" / path).read_text(encoding="utf-8")
     snippet = _SNIPPET.search(text)
-    return (sources.ROOT / snippet[1]).read_text(encoding="utf-8") if snippet and not _heading(text) else text
+    return (
+        (sources.ROOT / snippet[1].partition(":")[0]).read_text(encoding="utf-8")
+        if snippet and not _heading(text)
+        else text
+    )
 
 
 def _heading(text: str) -> str | None:
