@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
-from toyspec import check_bytes
+from toyspec import check, check_bytes, history
 from toyspec.convert import import_runs
 from toyspec.convert.scalar_lines import line_of_record
 from toyspec.format.canonical import encode
@@ -172,3 +173,71 @@ def test_member_with_numbers_that_are_not_read_is_named(member: Any, *, is_named
     assert report.dialect is not None
     fact = "values that are not numbers are left out, such as those of a"
     assert ((fact,) if is_named else ()) == report.dialect.notes
+
+
+def _lines(*records: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+_STEPS = [{"step": step, "loss": 0.5} for step in range(1, 60)]
+_PAIRS = [{"step": step, "name": name, "value": 0.5} for step in range(1, 5) for name in ("loss", "acc")]
+_UNREAD: dict[str, tuple[bytes, list[tuple[int, str]]]] = {
+    "a mixed list after the first records": (
+        _lines(*_STEPS, {"step": 60, "mix": [1, {"a": 2}]}, {"step": 61, "mix": [{}, 1]}),
+        [(60, '`mix` is [1, {"a": 2}], expected a number')],
+    ),
+    "a truth in an inner object": (
+        _lines(*_STEPS, {"step": 60, "a": {"ok": True}}),
+        [(60, "`a/ok` is true, expected a number")],
+    ),
+    "a column of truths": (
+        _lines(*_STEPS, *({"step": step, "ok": True} for step in range(60, 90))),
+        [(60, "`ok` is true, expected a number")],
+    ),
+    "a text of one of several metrics": (
+        _lines(*_PAIRS, {"step": 5, "name": "grade", "value": "high"}, {"step": 6, "name": "grade", "value": "low"}),
+        [(9, '`grade` is "high", expected a number')],
+    ),
+    "a mixed list of one of several metrics": (
+        _lines(*_PAIRS, {"step": 5, "name": "mix", "value": [1, {"a": 2}]}, {"step": 6, "name": "none", "value": None}),
+        [(9, '`mix` is [1, {"a": 2}], expected a number')],
+    ),
+    "lists of texts, and what the first records have": (
+        _lines(*({**record, "known": True} for record in _STEPS), {"step": 60, "known": True, "tags": ["a"], "s": "t"}),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _UNREAD)
+def test_a_value_that_no_reader_takes_is_reported_once(tmp_path: Path, case: str) -> None:
+    """What the notes on the log do not name is a finding, at its first record."""
+    data, expected = _UNREAD[case]
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(data)
+    found = check(path).files[0].findings
+    assert expected == [(each.line, each.message) for each in found if each.rule == "values-left-out"]
+    assert len(expected) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metrics.csv", "step,name,value\n1,loss,0.5\n1,,0.25\n2,loss,0.4\n2,,nan\n"),
+        ("metrics.jsonl", _lines(
+            {"step": 1, "name": "loss", "value": 0.5}, {"step": 1, "name": None, "value": 0.25},
+            {"step": 2, "name": "loss", "value": 0.4}, {"step": 2, "value": math.nan},
+        ).decode()),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_long_table_without_a_name_is_read(tmp_path: Path, name: str, text: str) -> None:
+    """It has the name of its column, in a table and in an import, and each of its members is settled once."""
+    path = tmp_path / name
+    path.write_text(text)
+    table = history(path)
+    assert ([0.5, 0.4], [1, 2]) == (table["loss"], table["step"])
+    assert "[0.25, nan]" == repr(table["value"])
+    (run,) = import_runs([path], tmp_path / "back").runs
+    assert 0 == run.dropped
+    assert run.items == run.carried + run.changed
+    assert ["step", "loss", "value"] == list(history(run.target))

@@ -151,7 +151,7 @@ def check_texts(folder: Path, path: str, texts: dict[str, str], door: str) -> No
 
 
 def test_things_are_counted_where_they_have_no_cell(tmp_path: Path) -> None:
-    """Samples, media and notes are no values: the table counts them by kind, and lists without names by their key."""
+    """Samples, media and notes have no cell: the table counts them by kind, and lists without names by their key."""
     with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
         run.step(1, loss=0.5)
         run.sample("prompt", "text", step=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from itertools import islice, repeat
@@ -13,9 +14,10 @@ from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.dialect_mapping import in_phase, prefix_of
-from toyspec.format.flattening import flattened
+from toyspec.format.flattening import flattened, member_at
 from toyspec.format.lines import Line
 from toyspec.format.numbers import number
+from toyspec.format.recognition import unread_in
 from toyspec.generated import messages, rules
 from toyspec.reading.records import state_of
 from toyspec.reading.rows import RowBlock, RowFeed
@@ -35,6 +37,7 @@ _CELLS_HELP = "a row was cut off, or two rows share the line; write one cell for
 _NUMBER_HELP = "it is left out: two writes were glued, or the program has its own spelling; write a number or NaN"
 _STEP_HELP = "the record has no step: its values are where they are without one; write a whole number"
 _SPELT_HELP = "no value of it is read: write plain numbers, without units and marks between thousands"
+_UNREAD_HELP = "no value of it that is not a number is read, truths and most lists included; write numbers"
 _LINE_HELP = "describe the log with `toyspec dialect new FILE`, or print these values as the lines that are read"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
@@ -56,6 +59,7 @@ _SPELT_NUMBER = re.compile(
 _LONGEST_NUMBER = 40
 _MOST_SPELT = 100
 _NUMBERS = frozenset([int, float])
+_PLAIN = frozenset([int, float, str, type(None)])
 _TABLES = ("csv", "pattern")
 
 
@@ -73,6 +77,7 @@ class DialectChecker:
         self._keeps_order = read_as.dialect.steps == "increase"
         self._steps: dict[str | None, int | float] = {}
         self._numbers = NumbersAsText(read_as)
+        self._unread = UnreadValues(read_as)
         self._time: float | None = None
         self._has_metric = False
         self._gaps = 0
@@ -106,7 +111,9 @@ class DialectChecker:
             return False
         if b"\r" in text and not self._collector.has_carriage_return:
             return False
-        if not (self._are_times_plain(said.times) and self._are_steps_plain(said) and self._numbers.takes(block)):
+        if not (self._unread.takes(block) and self._are_times_plain(said.times) and self._are_steps_plain(said)):
+            return False
+        if not self._numbers.takes(block):
             return False
         self._has_metric = self._has_metric or bool(said.metrics)
         return True
@@ -204,6 +211,7 @@ class DialectChecker:
             self._observe(row)
             self._observe_time(row)
             self._observe_texts(row, line)
+            self._observe_unread(row)
             self._has_metric = self._has_metric or bool(row.values)
             if self._is_json and dict in map(type, value.values()):
                 self._observe_names(row)
@@ -245,6 +253,14 @@ class DialectChecker:
             fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
             self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
 
+    def _observe_unread(self, row: Row) -> None:
+        """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
+        for name, key, value in self._unread.find(row):
+            found = shortened(json.dumps(value, ensure_ascii=False))
+            fact = messages.unexpected(path=shortened(name), found=found, expected="a number")
+            place = Location(row.line, row.offset)
+            self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=_pointer(key), advice=_UNREAD_HELP)
+
     def _observe_names(self, row: Row) -> None:
         """Report each value whose name a later one of the record has: what reads the log leaves it out."""
         hidden: list[tuple[str, Any]] = []
@@ -280,6 +296,45 @@ class DialectChecker:
 
 def _pointer(key: str) -> str:
     return "/" + key.replace("~", "~0").replace("/", "~1")
+
+
+class UnreadValues:
+    """Finds the metrics with values that no reader takes, each once, but for those that the notes on the log name."""
+
+    def __init__(self, read_as: ReadAs) -> None:
+        dialect = read_as.dialect
+        self._dialect = dialect
+        self._known = set(read_as.unread)
+        # The pairs of a program may be settings, which are texts.
+        self._has_pairs = bool(dialect.values.name) and dialect.rank != "program"
+        self._is_json = dialect.form.type not in (*_TABLES, "lists", "boxes") and not dialect.values.name
+
+    def takes(self, block: RowBlock) -> bool:
+        """Return whether there is nothing to find in *block*."""
+        if not self._is_json:
+            return True
+        # The members of a block have one type each, or are all numbers.
+        named = zip(block.table.names, block.table.columns, strict=True)
+        return self._known.issuperset(name for name, column in named if type(column[0]) not in _PLAIN)
+
+    def find(self, row: Row) -> list[tuple[str, str, Any]]:
+        """Return name, key and value of each of *row* that is new."""
+        values = self._dialect.values
+        if self._has_pairs:
+            name, value = member_at(row.value, values.name), member_at(row.value, values.value)
+            if row.values or not isinstance(name, str) or value is None:
+                return []
+            found = [(name, values.value, value)]
+        elif self._is_json:
+            members = flattened(row.value)
+            found = [(key, key, members[key]) for key in unread_in(members, self._dialect)]
+        else:
+            return []
+        new = [each for each in found if each[0] not in self._known]
+        if len(self._known) >= _MOST_KEYS:
+            return []
+        self._known.update(name for name, _, _ in new)
+        return new
 
 
 class NumberAsText(NamedTuple):

@@ -278,12 +278,13 @@ class _Import:
 
     def _values(self, row: rows.Row, place: str) -> dict[str, float | None]:
         found: dict[str, float | None] = {}
-        has_pairs = bool(self._read_as.dialect.values.name)
+        # The name of a value is a member of its own, if the record has it.
+        has_pairs = self._read_as.dialect.values.name in flattened(row.value)
         for name, value in row.values.items():
             found[name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
             self._ledger.done()
             if has_pairs:
-                self._ledger.done()  # its name is a member of its own
+                self._ledger.done()
         return found
 
     def _note(self, row: rows.Row, place: str) -> str | None:

@@ -55,6 +55,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     """Number of files that the log was in when it was recognized."""
     notes: tuple[str, ...] = ()
     """What the user has to know of how it is read."""
+    unread: tuple[str, ...] = ()
+    """Members of the first records that are read as nothing, as a note says."""
 
     @property
     def use(self) -> DialectUse:
@@ -152,6 +154,9 @@ class Mapping:
     def _metric(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
         name = members.get(self._values.name)
         is_there, metric = self._number(members.get(self._values.value))
+        if name is None and self._read_as.dialect.rank != "program":
+            # A value without a name, as in an empty cell, is one all the same.
+            name = self._values.value
         return {name: metric} if isinstance(name, str) and is_there and self._values.value in members else {}
 
     def _number(self, member: Any) -> tuple[bool, float | int | None]:

@@ -28,7 +28,7 @@ from toyspec.format.lines import OBJECT, first_lines
 from toyspec.format.numbers import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.format.dialects import Dialect, Keys
 
@@ -66,6 +66,7 @@ _STEP_WORDS = (
     *(b"loss", b"learn", b"train", b":::ml", b'"it"', b"t_start", b"ep,", b",ep", b"gen,", b",gen", b"it,", b",it"),
     *(b"snapshot_pkl", b"datetime_start"),
 )
+_PLAIN = frozenset([int, float, str, type(None)])
 # Beside metrics: how long each took.
 _TIMING = re.compile(r"(?i)(?:(?:.*[_ ])?(?:time|seconds|secs|duration)|elapsed)(?:_s|_sec|_ms|[_ ]?\(\w+\))?")
 _MEASURED = re.compile(r"(?i)loss|acc|reward|return|error|score|perplexity|ppl|f1|mse|mae|auc|bleu|iou|dice|wer|cer")
@@ -179,6 +180,7 @@ def read_as(
         phase=phase if phase not in (dialect.values.name, *dialect.values.names) else None,
         is_named=named or keys != NO_KEYS,
         notes=_notes(dialect, head),
+        unread=tuple(_unread(dialect, head)),
     )
 
 
@@ -384,17 +386,26 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
 
 def _notes_on_unread(dialect: Dialect, head: bytes) -> list[str]:
     """Return which members of JSON records have numbers or truths that are not metrics: long, mixed and inner lists."""
+    keys = _unread(dialect, head)
+    return [f"values that are not numbers are left out, such as those of {_listed(keys)}"] if keys else []
+
+
+def _unread(dialect: Dialect, head: bytes) -> dict[str, None]:
     if dialect.form.type in ("csv", "pattern", "lists", "boxes") or dialect.values.name:
-        return []
+        return {}
+    return dict.fromkeys(key for row in _sample(head, dialect) for key in unread_in(row, dialect))
+
+
+def unread_in(members: Mapping[str, Any], dialect: Dialect) -> Iterator[str]:
+    """Yield which flattened *members* of a JSON record have numbers or truths that *dialect* does not read."""
     prefix, left_out = dialect.values.prefix, (*dialect.values.exclude, f"{dialect.config or '?'}/")
     prefixes = tuple(key for key in left_out if key.endswith("/"))
-    keys: dict[str, None] = {}
-    for row in _sample(head, dialect):
-        for key, member in row.items():
-            is_metric = key.startswith(prefix) and key not in left_out and not key.startswith(prefixes)
-            if is_metric and key != dialect.config and (type(member) is bool or _has_number(member, _MOST_INNER)):
-                keys[key] = None
-    return [f"values that are not numbers are left out, such as those of {_listed(keys)}"] if keys else []
+    for key, member in members.items():
+        if type(member) in _PLAIN:
+            continue
+        is_metric = key.startswith(prefix) and key not in left_out and not key.startswith(prefixes)
+        if is_metric and key != dialect.config and (type(member) is bool or _has_number(member, _MOST_INNER)):
+            yield key
 
 
 def _has_number(member: Any, depth: int) -> bool:

@@ -1215,7 +1215,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "",
    "The pointer is `/left_out`.",
    "",
-   "A checker that reads the logs of other programs reports under this rule a member of which no record has a number, where its texts look like numbers: with a unit, or with marks between thousands. Its readers leave such a value out. So they do with the values in a line of console output that no pattern of its dialect matches: each name of such a value is reported once, with its first line."
+   "A checker that reads the logs of other programs reports under this rule a member of which no record has a number, where its texts look like numbers: with a unit, or with marks between thousands. Its readers leave such a value out. So they do with the values in a line of console output that no pattern of its dialect matches: each name of such a value is reported once, with its first line. It also reports a metric whose value is not a number, such as a boolean or a list that holds objects, once for each name."
   ],
   "Why": [
    "A writer leaves out a value that no record can hold, for example an object of the program, and writes the rest of the record. Without this finding, a log that lacks values would pass as complete. So would the log of another program whose values no reader takes."

@@ -113,8 +113,11 @@ export class Mapping {
   }
 
   private metric(members: ReadonlyMap<string, Json>, key: string): Map<string, number> {
-    const name = members.get(key);
-    const member = members.get(this.readAs.dialect.values?.value ?? "");
+    const { rank, values } = this.readAs.dialect;
+    const of = values?.value ?? "";
+    // A value without a name, as in an empty cell, is one all the same.
+    const name = members.get(key) ?? (rank === "program" ? undefined : of);
+    const member = members.get(of);
     const value = member === undefined ? undefined : this.value(member);
     return new Map(typeof name === "string" && value !== undefined ? [[name, value]] : []);
   }
