@@ -211,7 +211,9 @@ def test_link_that_cannot_be_read_is_explained(watch: Watch, server: str, link: 
         (None, "answers with status 404"),
     ],
 )
-def test_file_that_is_not_a_log_is_explained(watch: Watch, server: str, site: Path, text: str | None, said: str) -> None:
+def test_file_that_is_not_a_log_is_explained(
+    watch: Watch, server: str, site: Path, text: str | None, said: str
+) -> None:
     """What a host sends in place of a log is not shown as a run, and does not hide the other logs of the link."""
     folder = site / "linked" / said.replace(" ", "-")
     for name, content in (("a", text), ("b", START % "b" + step(1, 0.5) + END)):
