@@ -1,6 +1,7 @@
 /** Reads logs from the addresses of a link: `#url=https://host/run/events.jsonl`, several with `&url=` between them. */
 
 import type { PickedFile } from "../../typescript/page/selection.js";
+import { grouped } from "./text.js";
 
 const KEY = "url=";
 /** A page holds a whole log in memory. */
@@ -15,7 +16,8 @@ export function addressesIn(hash: string, base: string): URL[] {
     .split(`&${KEY}`)
     .map((each) => {
       const address = parsed(isEscaped(each) ? decodeURIComponent(each) : each, base);
-      if (address.protocol !== "https:" && address.protocol !== "http:") throw new Error(`${address.protocol} is not supported. Use an address that begins with https:.`);
+      // The policy of the page lets it ask only these.
+      if (address.protocol !== "https:" && address.origin !== new URL(base).origin) throw new Error(`${address} begins with ${address.protocol}, which is not supported. Use an address that begins with https:, or download the file and drop it here.`);
       return address;
     });
 }
@@ -41,23 +43,34 @@ export async function fetched(address: URL): Promise<PickedFile> {
   } catch {
     throw new Error(`${address} cannot be read. Its host is not reached, or does not let other sites read it: it has to send the header Access-Control-Allow-Origin. Download the file and drop it here.`);
   }
-  if (!answer.ok) throw new Error(`${address} cannot be read: its host answers with status ${answer.status}.`);
-  return { path: pathOf(address), blob: await whole(answer, address) };
+  if (!answer.ok) throw new Error(`${address} cannot be read: its host answers with status ${answer.status}. Open the address in a tab of its own to see why, or drop the file here.`);
+  const blob = await whole(answer, address);
+  if (blob.size === 0) throw new Error(`${address} is empty. A log has at least one line.`);
+  if (await isWebPage(blob)) throw new Error(`${address} is a web page, not a log. Its host may ask for a login, or show the file in a page: use the address of the raw file, or download it and drop it here.`);
+  return { path: pathOf(address), blob };
 }
 
 async function whole(answer: Response, address: URL): Promise<Blob> {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const reader = answer.body!.getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    size += next.value.length;
-    if (size > MOST_BYTES) {
-      await reader.cancel();
-      throw new Error(`${address} has more than ${MOST_BYTES / 2 ** 20} MiB. Download it, and use toyspec view.`);
-    }
-    parts.push(next.value);
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => {
+      throw new Error(`${address} broke off after ${grouped(size)} bytes. Load this page again, or download the file and drop it here.`);
+    });
+    if (done) return new Blob(parts);
+    parts.push(value);
+    size += value.length;
+    // What its host announces may be the size after compression: a file is at least as long.
+    if (Math.max(size, Number(answer.headers.get("Content-Length"))) <= MOST_BYTES) continue;
+    await reader.cancel();
+    throw new Error(`${address} has more than ${MOST_BYTES / 2 ** 20} MiB. Download it, and open its folder with toyspec view.`);
   }
-  return new Blob(parts);
+}
+
+/** Returns whether a file begins as HTML does: no line of a log begins so. */
+async function isWebPage(file: Blob): Promise<boolean> {
+  return /^\s*<(!doctype\s+html|html)\b/i.test(await file.slice(0, 1000).text());
 }
 
 /** Returns the last two parts of the path: the folder has the name of the run. */

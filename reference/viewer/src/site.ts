@@ -51,16 +51,19 @@ class Site {
   private async fetch(): Promise<void> {
     try {
       const addresses = addressesIn(location.hash, location.href);
-      this.trouble.textContent = `Reading ${addresses.map(String).join(", ")} …`;
-      const files = await Promise.all(addresses.map(fetched));
-      this.trouble.textContent = "";
+      this.say(`Reading ${addresses.map(String).join(", ")} …`, "working");
+      const found = await Promise.allSettled(addresses.map(fetched));
+      const files = found.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+      const problems = found.flatMap((each) => (each.status === "rejected" ? [(each.reason as Error).message] : []));
+      this.say(problems.join(" "));
+      if (files.length === 0) return;
       const isStream = ({ path }: PickedFile) => isStreamName(path.split("/").at(-1)!);
       const host = addresses[0]!.host;
       // A run is named for its folder, the log of another program for its file.
       const inFolder = apart(files.filter(isStream)).map(({ path, blob }) => ({ path: `${host}/${path}`, blob }));
-      this.take({ files: apart(files.filter((file) => !isStream(file))), folders: inFolder.length > 0 ? [{ name: host, files: inFolder }] : [] });
+      this.take({ files: apart(files.filter((file) => !isStream(file))), folders: inFolder.length > 0 ? [{ name: host, files: inFolder }] : [] }, problems);
     } catch (error) {
-      this.trouble.textContent = (error as Error).message;
+      this.say((error as Error).message);
     }
   }
 
@@ -71,7 +74,7 @@ class Site {
     try {
       this.take(await dropped(event.dataTransfer, isAlsoWanted));
     } catch (error) {
-      this.trouble.textContent = `This cannot be read: ${(error as Error).message}`;
+      this.say(`This cannot be read: ${(error as Error).message}`);
     }
   }
 
@@ -101,14 +104,21 @@ class Site {
     if (window.top === window) open.focus();
   }
 
-  private take(selection: Selection): void {
+  /** Says below the buttons what is going on, or what went wrong. */
+  private say(text: string, what: "working" | "failed" = "failed"): void {
+    this.trouble.textContent = text;
+    this.trouble.dataset["what"] = what;
+  }
+
+  /** Shows the runs of a selection, and the *problems* with what is missing of it. */
+  private take(selection: Selection, problems: readonly string[] = []): void {
     try {
       const backend = (this.backend ??= new Folder());
-      const count = backend.open(selection);
-      if (count === 0) this.trouble.textContent = "No run was found: a run is an events.jsonl, a metrics.jsonl or a log of another program by its usual name. Choose a file with another name as a file.";
-      else if (!this.root.dataset["view"]) new App(this.root, backend, { open: () => this.folder.click() }).start().catch((error: unknown) => (this.trouble.textContent = String(error)));
+      const count = backend.open(selection, problems);
+      if (count === 0) this.say("No run was found: a run is an events.jsonl, a metrics.jsonl or a log of another program by its usual name. Choose a file with another name as a file.");
+      else if (!this.root.dataset["view"]) new App(this.root, backend, { open: () => this.folder.click() }).start().catch((error: unknown) => this.say(String(error)));
     } catch (error) {
-      this.trouble.textContent = `The folder cannot be read here: ${(error as Error).message}`;
+      this.say(`The folder cannot be read here: ${(error as Error).message}`);
     }
   }
 }

@@ -18,6 +18,8 @@ export interface Changed {
 
 /** Between two repaints while runs are written; the first change is shown at once. */
 const REPAINT_MS = 250;
+/** Characters of a message that are shown. */
+const LONGEST_PROBLEM = 1000;
 const WRITE_MS = 150;
 /** Runs that are more than these are grey where they are not selected. */
 export const MOST_COLOURED = 50;
@@ -267,7 +269,7 @@ export class Store {
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
     this.mostDrawn = listing.drawn ?? Infinity;
     this.editable = listing.edit ?? [];
-    this.message = (listing.problems ?? []).map((problem) => plain(problem)).join("; ");
+    this.message = (listing.problems ?? []).map((problem) => plain(problem, LONGEST_PROBLEM)).join("; ");
   }
 
   /** What is to be counted in each run: alerts cost a whole reading, and are counted where the user asks for them. */

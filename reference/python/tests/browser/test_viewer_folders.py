@@ -186,8 +186,10 @@ def test_link_opens_logs_from_their_addresses(page: Page, site: Path) -> None:
     ("link", "said"),
     [
         ("../../linked/none/events.jsonl", "status 404"),
-        ("file:///etc/passwd", "file: is not supported"),
-        ("javascript:alert(1)", "javascript: is not supported"),
+        ("file:///etc/passwd", "begins with file:, which is not supported"),
+        ("javascript:alert(1)", "begins with javascript:, which is not supported"),
+        # The policy of the page allows https alone: a host that was not asked is not blamed.
+        ("http://logs.example/a/events.jsonl", "begins with http:, which is not supported"),
         ("https://", "is not an address"),
     ],
 )
@@ -199,6 +201,32 @@ def test_link_that_cannot_be_read_is_explained(watch: Watch, server: str, link: 
     page.goto(address)
     expect(page.get_by_role("alert")).to_contain_text(said)
     expect(page.get_by_role("button", name="Choose a folder")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (" <!DOCTYPE html><p>Log in</p>", "is a web page, not a log"),
+        ("", "is empty"),
+        (None, "answers with status 404"),
+    ],
+)
+def test_file_that_is_not_a_log_is_explained(
+    watch: Watch, server: str, site: Path, text: str | None, said: str
+) -> None:
+    """What a host sends in place of a log is not shown as a run, and does not hide the other logs of the link."""
+    folder = site / "linked" / said.replace(" ", "-")
+    for name, content in (("a", text), ("b", START % "b" + step(1, 0.5) + END)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        if content is not None:
+            (folder / name / "events.jsonl").write_text(content, "utf-8")
+    wrong, right = (f"../../linked/{folder.name}/{name}/events.jsonl" for name in ("a", "b"))
+    watch.expected.add(f"{server}linked/{folder.name}/a/events.jsonl")
+    for link, runs in ((wrong, 0), (f"{wrong}&url={right}", 1)):
+        page = watch.new_page()
+        page.goto(f"assets/checker/toyspec-viewer.html#url={link}")
+        expect(page.get_by_role("alert")).to_contain_text(said)
+        expect(page.locator(".row")).to_have_count(runs)
 
 
 def test_folder_without_runs(page: Page, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ export class Folder implements Backend {
   private readonly waiting = new Map<number, Waiting>();
   private readonly listeners = new Set<(change: Change) => void>();
   private asked = 0;
+  private problems: readonly string[] = [];
   /** Media files by their hashes, and the addresses that were made of them. */
   private media: ReadonlyMap<string, Blob> = new Map();
   private readonly addresses = new Map<string, string>();
@@ -36,8 +37,9 @@ export class Folder implements Backend {
     };
   }
 
-  /** Shows the runs of a selection instead of those before; returns how many streams are in it. */
-  open(selection: Selection): number {
+  /** Shows the runs of a selection instead of those before, and what is to be said about it; returns how many streams are in it. */
+  open(selection: Selection, problems: readonly string[] = []): number {
+    this.problems = problems;
     const streams = streamsIn(selection, HINTS).filter(({ blob }) => blob !== null);
     for (const address of this.addresses.values()) URL.revokeObjectURL(address);
     this.addresses.clear();
@@ -46,8 +48,8 @@ export class Folder implements Backend {
     return streams.length;
   }
 
-  runs(since?: string): Promise<Listing> {
-    return this.ask<Answer<"runs">>("runs", [since]);
+  async runs(since?: string): Promise<Listing> {
+    return { ...(await this.ask<Answer<"runs">>("runs", [since])), problems: [...this.problems] };
   }
 
   async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
