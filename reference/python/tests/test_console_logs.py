@@ -354,6 +354,13 @@ def test_phase_that_comes_after_many_records_is_one_of_its_own(tmp_path: Path) -
     assert {"Loss": 100, "val/Loss": 1} == {name: len(found) for name, found in values.items()}
 
 
+def test_phase_of_json_lines_may_come_after_many_records(tmp_path: Path) -> None:
+    """The first records of a training need not name their phase."""
+    train = "".join(f'{{"step":{step},"loss":2.5}}\n' for step in range(100))
+    _, values = curves(tmp_path, f'{train}{{"step":100,"mode":"val","loss":0.5}}\n', "train.jsonl")
+    assert {"loss": 100, "val/loss": 1} == {name: len(found) for name, found in values.items()}
+
+
 def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> None:
     """A reading that names the dialect finds the keys of the records as far within the output as one that does not."""
     log = tmp_path / "train.log"

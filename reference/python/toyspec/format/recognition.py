@@ -167,6 +167,8 @@ def read_as(
     if phase is None and dialect.form.type == "pattern":
         # An evaluation may come after more records than were looked at.
         phase = next((key for key in dialect.phase if dialect.form.has_group(key)), None)
+    elif phase is None and not is_exact:
+        phase = _late_phase(dialect, head)
     if phase is None and dialect.rank == "guess":
         phase = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
     dialect = _pivoted(dialect, rows, keys) or dialect
@@ -182,6 +184,14 @@ def read_as(
         notes=_notes(dialect, head),
         unread=tuple(_unread(dialect, head)),
     )
+
+
+def _late_phase(dialect: Dialect, head: bytes) -> str | None:
+    """Return the key of the phase that only records after the first ones of *head* have; None if none has."""
+    keys = [key for key in dialect.phase if f'"{key}"'.encode() in head]
+    rows = _sample(head, dialect, most=_MOST_LINES) if keys else []
+    texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
+    return next((key for key in keys if key in texts), None)
 
 
 def _names_phases(rows: Sequence[dict[str, Any]], key: str) -> bool:
@@ -429,7 +439,7 @@ def file_fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
+def _sample(head: bytes, dialect: Dialect, *, most: int = _SAMPLE) -> list[dict[str, Any]]:
     cutter = cutter_of(dialect)
     form = form_of(dialect)
     is_json = isinstance(form, JsonForm)
@@ -448,7 +458,7 @@ def _sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
             value = form.validate(line.data, first=is_first).value
         if value is not None:
             rows.append(dict(flattened(value)))
-            if len(rows) == _SAMPLE:
+            if len(rows) == most:
                 break
     # A line of prose has words between blanks too.
     if isinstance(form, CsvForm) and dialect.form.delimiter != " " and not rows and form.header and count == 1:

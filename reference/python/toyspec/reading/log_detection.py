@@ -199,7 +199,7 @@ class DialectChoice:
         return recognize(text, self._consoles(), name=name, keys=self.keys or NO_KEYS)
 
     def _console_text(self, head: bytes, path: str) -> bytes:
-        """Return more of the text file at *path*; *head* itself where that is all, or where it is not such a file."""
+        """Return more of the text file at *path*; *head* itself where that is all, or *path* is something else."""
         if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
             return head
         with open(path, "rb") as file:
