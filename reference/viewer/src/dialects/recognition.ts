@@ -15,6 +15,8 @@ export const HEAD_BYTES = 1 << 16;
 
 const RANKS: readonly string[] = ["program", "shape", "guess"];
 const MOST_ROWS = 50;
+/** Number of rows in which the key of the phase is looked for where the first ones lack it. */
+const LATE_ROWS = 500;
 /** A longer first line may have NUL bytes after these. */
 const FIRST_LINE_BYTES = 256;
 /** Keys of the kind of a record in logs that name it so, and what the kinds are where it is the phase. */
@@ -47,7 +49,7 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
     const mark = dialect.recognize.text;
     if (mark !== undefined && !expressionOf(mark).test(text)) continue;
     const rows = firstRows(head, dialect);
-    if (fits(dialect, rows)) return readAs(dialect, rows);
+    if (fits(dialect, rows)) return readAs(dialect, rows, head);
   }
   return null;
 }
@@ -67,7 +69,7 @@ function isNamed({ files = [] }: Dialect, name: string): boolean {
   return files.some((pattern) => namePattern(pattern).test(name));
 }
 
-function readAs(dialect: Dialect, rows: readonly Row[]): ReadAs {
+function readAs(dialect: Dialect, rows: readonly Row[], head: Uint8Array): ReadAs {
   const { step, time = [], epoch = [], phase = [], rank } = dialect;
   const isExact = rank === "program";
   const chosen = firstKey(step, rows, isExact) ?? (isExact ? (step[0] ?? null) : null);
@@ -79,8 +81,19 @@ function readAs(dialect: Dialect, rows: readonly Row[]): ReadAs {
     dialect: pivoted(dialect, rows) ?? dialect, step: chosen,
     time: times.find(({ key, unit }) => rows.some((row) => row.has(key) && timeOf(row.get(key), unit) !== null)) ?? null,
     epoch: spelt(epoch).find((key) => key !== chosen && present.includes(key)) ?? null,
-    phase: spelt(phase).find((key) => texts.includes(key)) ?? (rank === "guess" ? KIND_KEYS.find((key) => texts.includes(key) && namesPhases(rows, key)) : undefined) ?? null,
+    phase: spelt(phase).find((key) => texts.includes(key)) ?? latePhase(dialect, head) ?? (rank === "guess" ? KIND_KEYS.find((key) => texts.includes(key) && namesPhases(rows, key)) : undefined) ?? null,
   };
+}
+
+/** Returns the key of the phase that the first records lack and others may have; null if there is none. */
+function latePhase(dialect: Dialect, head: Uint8Array): string | null {
+  const { form, phase = [], rank } = dialect;
+  if (form.type === "pattern") return phase.find((key) => form.patterns?.some((each) => each.includes(`(?P<${key}>`))) ?? null;
+  if (rank === "program") return null;
+  const text = plainText(head);
+  const keys = phase.filter((key) => text.includes(`"${key}"`));
+  const texts = keys.length > 0 ? keysOf(firstRows(head, dialect, LATE_ROWS), (value) => typeof value === "string") : [];
+  return keys.find((key) => texts.includes(key)) ?? null;
 }
 
 /** Returns whether the texts under a key are phases in most rows that have it. */
@@ -165,7 +178,7 @@ function hasMarks({ rank, recognize: { keys = [], any = [], equals = {} } }: Dia
 }
 
 /** Returns the first records in the head of a file as a dialect reads them. */
-function firstRows(head: Uint8Array, dialect: Dialect): Row[] {
+function firstRows(head: Uint8Array, dialect: Dialect, most = MOST_ROWS): Row[] {
   const form = formOf(dialect);
   const isJson = !(form instanceof CsvForm) && dialect.form.type !== "pattern";
   const rows: Row[] = [];
@@ -176,7 +189,7 @@ function firstRows(head: Uint8Array, dialect: Dialect): Row[] {
     if (line === null || (isJson && !line.includes(BRACE))) continue;
     const found = form.read(line, at === 0);
     if (found && "value" in found) rows.push(flattened(found.value));
-    if (rows.length === MOST_ROWS) break;
+    if (rows.length === most) break;
   }
   // A header alone: its names say what the file will be.
   if (form instanceof CsvForm && rows.length === 0 && form.header !== null && all.length === 1 && dialect.form.delimiter !== " ") rows.push(new Map(form.header.map((name) => [name, 0])));
