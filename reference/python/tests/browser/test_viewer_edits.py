@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,11 +49,27 @@ def started(root: Path, port: int) -> Iterator[str]:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=variables) as process:
         try:
             assert process.stdout
-            found = re.search(r"http://localhost(:\d+/\?token=\S+)", process.stdout.readline())
-            assert found
+            said = process.stdout.readline()
+            found = re.search(r"http://localhost(:\d+/\?token=\S+)", said)
+            assert found, said
             yield f"http://127.0.0.1{found[1]}"
         finally:
             process.kill()
+
+
+def await_free(port: int) -> None:
+    """Return when *port*, which a server has just left, is free: a connection of another process may have taken it."""
+    deadline = time.monotonic() + 300
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            else:
+                return
 
 
 def test_server_that_was_started_again_refuses_the_page_and_reports_it(browser: Browser, tmp_path: Path) -> None:
@@ -67,6 +85,7 @@ def test_server_that_was_started_again_refuses_the_page_and_reports_it(browser: 
         expect(refused.locator("body")).to_contain_text("a token is needed")
     message = page.locator(".message").first
     expect(message).to_contain_text("The server does not answer", timeout=60_000)
+    await_free(port)
     with started(root, port):
         expect(message).to_contain_text("open the address that `toyspec view` printed", timeout=60_000)
     context.close()
