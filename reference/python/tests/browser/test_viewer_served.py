@@ -150,7 +150,8 @@ def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path
     page, _ = viewed.open(root, "#runs")
     expect(page.locator(".row")).to_have_count(1)
     shutil.move(root, tmp_path / "elsewhere")
-    expect(page.locator(".message").first).to_contain_text("No such file or directory")
+    said = "No such file or directory; its runs are shown again once it can be read"
+    expect(page.locator(".message").first).to_contain_text(said)
     expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
     expect(page.locator(".first-run")).to_have_count(0)
     shutil.move(tmp_path / "elsewhere", root)

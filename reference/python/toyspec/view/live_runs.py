@@ -144,7 +144,8 @@ class Revisions:
 
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
-_MOST_KEPT_BYTES = 4 << 20
+# Those of another run are read again in 0.1 ms.
+_MOST_KEPT_BYTES = 1 << 20
 _SCAN_WAIT_SECONDS = 300.0
 # More than a screen shows: their ends take 30 ms.
 _MOST_READ_FIRST = 100

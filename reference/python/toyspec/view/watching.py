@@ -61,8 +61,10 @@ class RootWatch:
         # A store that does not answer has not lost its runs.
         is_whole = not (errors and self.root.is_remote)
         # A folder that is gone has lost them, and that is said too.
+        then = "its runs are shown again once it can be read" if is_whole else "what is shown of it may be old"
         problem = next(
-            (f"{each.path}: {each.message}" for each in errors if not is_whole or self._is_root(each.path)), None
+            (f"{each.path}: {each.message}; {then}" for each in errors if not is_whole or self._is_root(each.path)),
+            None,
         )
         if problem != self.root.problem:
             self.root.problem = problem
