@@ -189,10 +189,13 @@ function corrected(stem: string): string {
   return meant.reduce((best, one) => (one[1] > best[1] ? one : best), [stem, 0] as [string, number])[0];
 }
 
+/** Whether a word of a question says what it is about: the numbers of a message that was pasted are those of one log. */
+const isTelling = (word: string): boolean => !COMMON.has(word) && !/^\d{3,}$/.test(word);
+
 /** Returns what is asked for as stems. Of a question of common words only, these are all there is. */
 function asked(question: string): { stems: string[]; unfinished: string } {
   const words = wordsOf(question);
-  const telling = words.filter((word) => !COMMON.has(word));
+  const telling = words.filter(isTelling);
   const stems = (telling.length ? telling : words).map(stemOf);
   const last = stems.at(-1) ?? "";
   const isUnfinished = !known.has(last) && [...known.keys()].some((stem) => stem.startsWith(last));
@@ -200,11 +203,12 @@ function asked(question: string): { stems: string[]; unfinished: string } {
   return { stems: [...new Set(right)], unfinished: isUnfinished ? last : "" };
 }
 
-/** A page that answers, the stems of it that were found, and the place on it that fits best. */
+/** A page that answers, the stems of it that were found, what they were found by, and the place on it that fits best. */
 interface Found {
   page: Page;
   score: number;
   terms: string[];
+  queryTerms: string[];
   place: string;
 }
 
@@ -239,7 +243,7 @@ function found(question: string): Found[] {
       // The name of a kind or a page leads to it, whatever others say about it: "step" to "step (toy/v1)".
       const isNamed = page.title.toLowerCase().split(" (")[0] === name;
       const whole = isNamed ? Infinity : (score + PHRASE_WEIGHT * phrase.score) * weight;
-      return [{ page, score: whole, terms, place: phrase.location }];
+      return [{ page, score: whole, terms, queryTerms, place: phrase.location }];
     })
     .sort((one, other) => (other.score > one.score ? 1 : other.score < one.score ? -1 : 0));
 }
@@ -281,12 +285,13 @@ function extract(text: string, isFound: (word: string) => boolean): string {
 }
 
 function answer(question: string) {
-  const asked = wordsOf(question).filter((word) => !COMMON.has(word));
+  const telling = wordsOf(question).filter(isTelling);
   // The theme lists a result by its page, and below it the sections of the same score; the others are behind "more on this page".
   const items = found(question)
     .slice(0, SHOWN)
-    .map(({ page, terms, place }, rank) => {
+    .map(({ page, terms, queryTerms, place }, rank) => {
       const isFound = (word: string): boolean => terms.includes(stemOf(word.toLowerCase()));
+      const isMet = (word: string): boolean => withGroups(corrected(stemOf(word))).some((term) => queryTerms.includes(term));
       const sections = sectionsOf(page, terms, place);
       const lead = page.description ? `<p>${marked(page.description, isFound)}</p>` : extract(page.text, isFound);
       return [{ location: page.id, title: page.title, text: "" }, ...sections].map(({ location, title, text }, at) => ({
@@ -294,7 +299,7 @@ function answer(question: string) {
         title: marked(title, isFound),
         text: at ? extract(text, isFound) : lead,
         score: SHOWN - rank - (at > BEST_SECTIONS ? 0.5 : 0),
-        terms: Object.fromEntries(asked.map((word) => [word, isFound(word)])),
+        terms: Object.fromEntries(telling.map((word) => [word, isMet(word) || isFound(word)])),
       }));
     });
   const last = wordsOf(question).at(-1) ?? "";
