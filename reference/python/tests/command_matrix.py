@@ -149,6 +149,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--title": ("T",),
     "--buckets": ("2",),
     "--lines": ("0", "2", "5"),
+    "--rank": ("1", "9"),
     "--examples": ("0", "1"),
     "--ended": ("errored",),
     "--verify": ("sorts/whole/events.jsonl", "nowhere.json"),
