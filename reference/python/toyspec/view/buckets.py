@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -139,8 +139,3 @@ def span(places: Sequence[float], low: float, high: float) -> tuple[int, int]:
     begin = bisect_left(places, low)
     end = bisect_left(places, high)
     return max(0, begin - 1), min(len(places), end + 2)
-
-
-def is_placed(place: float) -> bool:
-    """Return whether a point has a place."""
-    return isfinite(place) and not isnan(place)

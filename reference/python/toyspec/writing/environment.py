@@ -8,7 +8,6 @@ import re
 import sys
 from typing import Final
 
-from toyspec.format.redaction import command_line_without_secrets
 from toyspec.generated.toy_v1 import Git, Host
 from toyspec.version import __version__
 
@@ -156,11 +155,6 @@ def _git(start: str, *arguments: str) -> str | None:
         return done.stdout.decode()
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-
-
-def command_line() -> list[str]:
-    """Return the words that started this program, without secrets."""
-    return command_line_without_secrets(getattr(sys, "argv", []))
 
 
 def package_versions() -> dict[str, str]:
