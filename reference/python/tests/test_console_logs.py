@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from command_line import toyspec_within as toyspec
 from live_streams import append, nothing, watch
 from test_dialects import rows_of, sample
 from toyspec import check, read
+from toyspec.convert.importing import import_runs
 from toyspec.reading.follower import TailEvent
 from toyspec.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES
 from toyspec.reading.rows import Row
@@ -476,3 +479,22 @@ def test_a_column_without_a_name_is_read_by_the_advice(tmp_path: Path) -> None:
     (tmp_path / "loss.txt").write_text("0.5\n0.25\n0.125\n")
     shown = toyspec("show", "--columns", "loss", str(tmp_path / "loss.txt")).stdout.decode()
     assert "first 0.5, last 0.125" in shown
+
+
+def test_metrics_of_a_phase_have_names_of_their_own(tmp_path: Path) -> None:
+    """A name that only begins with the letters of the phase is not of it, and no two members become one metric."""
+    path = tmp_path / "metrics.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"step": 1, "loss": 2.5, "value_loss": 1.0},
+        {"step": 1, "phase": "val", "loss": 0.5, "val": {"loss": 0.75}, "value_loss": 0.25, "val_acc": 0.125},
+        {"step": 2, "phase": "val", "loss": "NaN", "val": {"loss": "text"}},
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    second = {"val/loss": 0.5, "val/val/loss": 0.75, "val/value_loss": 0.25, "val_acc": 0.125}
+    found = [record.values for record in read(path)]
+    assert [{"loss": 2.5, "value_loss": 1.0}, second] == found[:2]
+    assert ["val/loss"] == list(found[2])
+    report = import_runs([path], tmp_path / "out")
+    assert ["converted"] == [run.status for run in report.runs]
+    imported = [each.value["values"] for each in read(tmp_path / "out" / "metrics") if each.kind == "scalars"]
+    assert [{"loss": 2.5, "value_loss": 1.0}, second, {"val/loss": None}] == imported

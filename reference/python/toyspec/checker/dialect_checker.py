@@ -13,7 +13,6 @@ from toyspec.checker.collecting import Collector, Location
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
-from toyspec.format.dialect_mapping import in_phase, prefix_of
 from toyspec.format.flattening import flattened, member_at
 from toyspec.format.lines import Line
 from toyspec.format.numbers import number
@@ -242,7 +241,7 @@ class DialectChecker:
 
     def _observe_texts(self, row: Row, line: Line) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
-        for key, text, is_new in self._numbers.find(row, self._feed.metric_name):
+        for key, text, is_new in self._numbers.find(row, self._feed):
             data = line.data or b""
             place = Location(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
             found = shortened(repr(text))
@@ -367,23 +366,18 @@ class NumbersAsText:
         self._add(name for name, column in named.items() if type(column[0]) in _NUMBERS)
         return True
 
-    def find(self, row: Row, metric_name: Callable[[str], str | None]) -> list[NumberAsText]:
-        """Return the texts of *row* that have the place of a number; *metric_name* names the metric in a member."""
+    def find(self, row: Row, feed: RowFeed) -> list[NumberAsText]:
+        """Return the texts of *row* that have the place of a number; *feed* knows which members are metrics."""
         if not self._has_numbers:
             return []
         members = flattened(row.value)
         texts = [key for key, value in members.items() if type(value) is str and key in self._numbers]
-        prefix = "" if row.phase is None else prefix_of(row.phase)
-
-        def is_left_out(key: str) -> bool:
-            return in_phase(metric_name(key) or "", prefix) not in row.values
-
-        odd = [key for key in texts if is_left_out(key) and not (key == self._time and row.time)]
+        odd = [key for key in texts if not feed.is_metric(key, members[key]) and not (key == self._time and row.time)]
         # A number that is not finite may be a word.
-        self._add(key for key, value in members.items() if type(value) in _NUMBERS or not is_left_out(key))
+        self._add(key for key, value in members.items() if type(value) in _NUMBERS or feed.is_metric(key, value))
         found = [NumberAsText(key, members[key]) for key in odd]
         found = [each for each in found if self._is_table or _LIKE_NUMBER.match(each.text)]
-        return found + self._spelt_in(members, metric_name)
+        return found + self._spelt_in(members, feed.metric_name)
 
     def _spelt_in(self, members: Mapping[str, Any], metric_name: Callable[[str], str | None]) -> list[NumberAsText]:
         """Return the members that have no number so far, and a text that people read as one."""

@@ -22,6 +22,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import Timeline
+from toyspec.format import dialect_mapping
 from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members
 from toyspec.format.dialect_mapping import prefix_of
 from toyspec.format.flattening import flattened
@@ -77,6 +78,7 @@ class _Import:
         self._config: dict[str, Any] = {}
         self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
         time = read_as.time.key if read_as.time else None
+        self._mapping = dialect_mapping.Mapping(read_as)
         self._own = {"step": read_as.step, "time": time, "epoch": read_as.epoch, "phase": read_as.phase}
 
     def _rows(self) -> Iterator[rows.Row | rows.RowBlock | rows.MixedBlock]:
@@ -219,7 +221,7 @@ class _Import:
         else:
             record |= {"kind": "note", "text": note}
             self._ledger.done()
-        used = self._used(row, note is not None)
+        used = self._used(row, members, note is not None)
         for key, value in members.items():
             if key not in used:
                 self._settle_other(key, value, place)
@@ -297,13 +299,12 @@ class _Import:
         self._ledger.done()
         return f"{name}: {value}"
 
-    def _used(self, row: rows.Row, is_note: bool) -> set[str | None]:
+    def _used(self, row: rows.Row, members: Mapping[str, Any], is_note: bool) -> set[str | None]:
         keys = self._read_as.dialect.values
         used = set(self._own.values())
         if keys.name:
             return used | {keys.name, keys.value} if row.values or is_note else used
-        prefix = "" if row.phase is None else prefix_of(row.phase)
-        return used | {keys.prefix + each for name in row.values for each in (name, name.removeprefix(prefix))}
+        return used | {key for key, value in members.items() if self._mapping.is_metric(key, value)}
 
     def _settle_other(self, key: str, value: Any, place: str) -> None:
         """Settle a member that is not a metric: a setting that run_start has, else it is dropped."""

@@ -16,6 +16,7 @@ from toyspec.format.numbers import number
 from toyspec.format.record_mapping import MILLISECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from collections.abc import Mapping as StrMapping
 
     from toyspec.format.record_mapping import TimeOrigin
@@ -116,7 +117,7 @@ class Mapping:
             self._time(members),
             count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None,
             phase,
-            {in_phase(name, prefix): metric for name, metric in values.items()} if prefix else values,
+            {_in_phase(name, prefix, values): metric for name, metric in values.items()} if prefix else values,
         )
 
     def metric_name(self, key: str) -> str | None:
@@ -126,6 +127,10 @@ class Mapping:
         if self._except_prefixes and key.startswith(self._except_prefixes):
             return None
         return key[len(self._values.prefix) :]
+
+    def is_metric(self, key: str, member: Any) -> bool:
+        """Return whether the flattened *member* by *key* is a metric of a record that has one in each such member."""
+        return self.metric_name(key) is not None and self._number(member)[0]
 
     def _time(self, members: StrMapping[str, Any]) -> float | None:
         key = self._read_as.time
@@ -176,9 +181,16 @@ def prefix_of(phase: str) -> str:
     return "" if phase.strip().lower() in _OWN_PHASES else f"{phase}/"
 
 
-def in_phase(name: str, prefix: str) -> str:
-    """Return the metric *name* with the *prefix* of its phase, unless it begins with the phase."""
-    return name if name.startswith(prefix[:-1]) else prefix + name
+def _in_phase(name: str, prefix: str, names: Container[str]) -> str:
+    """Return the metric *name* with the *prefix* of its phase, unless it begins with the phase as a word.
+
+    Of *names*, those of the record, no two become one: beside ``loss``, which becomes ``val/loss``, ``val/loss`` has
+    the prefix too.
+    """
+    word = prefix[:-1]
+    begins = name.startswith(word) and not "a" <= name[len(word) : len(prefix)] <= "z"
+    is_taken = name.startswith(prefix) and name[len(prefix) :] in names
+    return name if begins and not is_taken else prefix + name
 
 
 def not_finite(text: str) -> float | None:

@@ -421,6 +421,10 @@ class RowFeed(CutFeed):
         """Return the name of the metric in the member *key*; None if it is not one."""
         return self._mapping.metric_name(key)
 
+    def is_metric(self, key: str, member: Any) -> bool:
+        """Return whether the flattened *member* by *key* is a metric of a record that has one in each such member."""
+        return self._mapping.is_metric(key, member)
+
     def read_line(self, line: Line) -> dict[str, Any] | None:
         """Return the object of a line that is plainly a record; None if it needs ``validate``."""
         return self._form.read(line.data, first=line.number == 1) if line.data else None

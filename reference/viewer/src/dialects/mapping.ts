@@ -91,7 +91,7 @@ export class Mapping {
     const prefix = typeof said === "string" ? prefixOf(said) : "";
     return {
       step: countIn(at(step)), time: moment?.seconds ?? null, origin: moment?.origin ?? null, epoch: countIn(at(epoch)), phase: typeof said === "string" ? said : null,
-      values: prefix === "" ? values : new Map([...values].map(([name, value]) => [name.startsWith(prefix.slice(0, -1)) ? name : prefix + name, value])),
+      values: prefix === "" ? values : new Map([...values].map(([name, value]) => [inPhase(name, prefix, values), value])),
     };
   }
 
@@ -134,6 +134,14 @@ export class Mapping {
 /** Returns what is before the names of the metrics of a phase; those of training have nothing. */
 export function prefixOf(phase: string): string {
   return ["", "train", "training"].includes(phase.trim().toLowerCase()) ? "" : `${phase}/`;
+}
+
+/** Returns a metric with the prefix of its phase, unless it begins with the phase as a word. Of all names of the record, no two become one. */
+function inPhase(name: string, prefix: string, names: ReadonlyMap<string, number>): string {
+  const word = prefix.slice(0, -1);
+  const begins = name.startsWith(word) && !/^[a-z]/.test(name.slice(word.length));
+  const isTaken = name.startsWith(prefix) && names.has(name.slice(prefix.length));
+  return begins && !isTaken ? name : prefix + name;
 }
 
 /** Returns NaN or an infinity where a text spells one. */
