@@ -57,7 +57,7 @@ def test_default_is_the_one_that_help_names(name: str, action: argparse.Action, 
 
 _PROBES = (
     *("", "-1", "0", "0.5", "1", "2", "1.5", "-", "nan", "inf", "1e999", "99999999999", "x", "x,y", "3x2", "+x"),
-    *("loss <", "nothing = ", "loss<1<2", "s3://user:word@bucket/run", "file:///a", "*,val/*", "kill"),
+    *("loss <", "nothing = ", "loss<1<2", "s3://user:word@elsewhere/run", "file:///a", "*,val/*", "kill"),
 )
 
 

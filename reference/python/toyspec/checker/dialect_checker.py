@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from itertools import islice, repeat
@@ -254,6 +253,9 @@ class DialectChecker:
 
     def _observe_unread(self, row: Row) -> None:
         """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
+        # Imported here: start-up time counts.
+        import json
+
         for name, key, value in self._unread.find(row):
             found = shortened(json.dumps(value, ensure_ascii=False))
             fact = messages.unexpected(path=shortened(name), found=found, expected="a number")

@@ -5,7 +5,6 @@ The logs of other programs have a mapping of their own: see ``dialect_mapping``.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -175,6 +174,9 @@ def texts_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -
 
 
 def _json(value: Any) -> str:
+    # Imported here: start-up time counts.
+    import json
+
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
