@@ -235,7 +235,8 @@ def test_rank_that_begins_to_log_is_reported(tmp_path: Path) -> None:
     _write_ranks(tmp_path / "demo", [b""])
     with Tailed(tmp_path / "demo") as tailed:
         assert tailed.line()
-        _write_ranks(tmp_path / "demo", [b"", b""])
+        _write_ranks(tmp_path / "other", [b"", b""])
+        (tmp_path / "other" / rank_file(1)).rename(tmp_path / "demo" / rank_file(1))
         assert b"rank 1 logs too; start tail again to follow all ranks" in tailed.note()
 
 

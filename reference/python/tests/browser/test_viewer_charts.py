@@ -63,8 +63,17 @@ def test_line_of_a_run_is_dashed_across_a_setting_that_it_lacks(opened: Opened) 
     expect(absent).to_have_count(1)
     assert 2 == len((absent.get_attribute("points") or "").split())
     grip = page.locator(".parallel .axis-grip").first
-    grip.hover(position={"x": 11, "y": 2})
-    x, y, height = grip.evaluate("e => { const b = e.getBoundingClientRect(); return [b.x, b.y, b.height]; }")
+    place = "e => { const b = e.getBoundingClientRect(); return [b.x, b.y, b.height]; }"
+    # What is drawn above an axis moves it; a gesture begins where it is.
+    while True:
+        grip.hover(position={"x": 11, "y": 2})
+        page.wait_for_timeout(200)
+        before = grip.evaluate(place)
+        page.wait_for_timeout(200)
+        x, y, height = grip.evaluate(place)
+        if before == [x, y, height]:
+            break
+    page.mouse.move(x + 11, y + 2)
     page.mouse.down()
     page.mouse.move(x + 11, y + height / 2, steps=4)
     page.mouse.up()

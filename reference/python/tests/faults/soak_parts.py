@@ -152,13 +152,16 @@ def naive_follower(stream: Path, notes: Path, pause: float, begun: Begun) -> Non
     runs = 0
     with notes.open("wb", buffering=0) as out:
         while True:
-            while not stream.exists():
+            try:
+                file = stream.open("rb")
+            except FileNotFoundError:
                 time.sleep(pause)
-            with stream.open("rb") as file:
+                continue
+            with file:
                 out.write(MARK * bool(runs))
                 runs += 1
                 inode = os.fstat(file.fileno()).st_ino
-                while stream.exists() and stream.stat().st_ino == inode:
+                while _inode(stream) == inode:
                     line = file.readline()
                     if line:
                         out.write(line.rstrip(b"\n") + b"\n")
@@ -166,6 +169,14 @@ def naive_follower(stream: Path, notes: Path, pause: float, begun: Begun) -> Non
                     if b'"run_end"' in line:
                         return
                     time.sleep(0 if line else pause)
+
+
+def _inode(path: Path) -> int | None:
+    """Return the inode of the file at *path*; None while there is none, as between two files."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 FOLLOWERS: dict[str, Callable[[Path, Path, float, Begun], None]] = {
