@@ -82,10 +82,8 @@ def test_names_stay_beside_columns_far_to_the_right(opened: Opened) -> None:
     page.locator(".table").evaluate("(table) => table.scrollTo(300, 0)")
     expect(page.locator(".table")).to_have_class(re.compile("is-moved"))
     # A row that is drawn again meanwhile has no place.
-    page.wait_for_function(
-        "most => { const { x } = document.querySelector('.row .name').getBoundingClientRect(); return 0 < x && x < most; }",
-        arg=PHONE[0] / 2,
-    )
+    place = "document.querySelector('.row .name').getBoundingClientRect().x"
+    page.wait_for_function(f"{place} > 0 && {place} < {PHONE[0] / 2}")
 
 
 def test_ten_thousand_runs(opened: Opened) -> None:
