@@ -487,14 +487,14 @@ def test_metrics_of_a_phase_have_names_of_their_own(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"step": 1, "loss": 2.5, "value_loss": 1.0},
         {"step": 1, "phase": "val", "loss": 0.5, "val": {"loss": 0.75}, "value_loss": 0.25, "val_acc": 0.125},
-        {"step": 2, "phase": "val", "loss": "NaN", "val": {"loss": "text"}},
+        {"step": 2, "phase": "val", "loss": "NaN", "val": {"loss": "text"}, "": 4},
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     second = {"val/loss": 0.5, "val/val/loss": 0.75, "val/value_loss": 0.25, "val_acc": 0.125}
     found = [record.values for record in read(path)]
     assert [{"loss": 2.5, "value_loss": 1.0}, second] == found[:2]
-    assert ["val/loss"] == list(found[2])
+    assert ["val/loss", "val/"] == list(found[2])
     report = import_runs([path], tmp_path / "out")
     assert ["converted"] == [run.status for run in report.runs]
     imported = [each.value["values"] for each in read(tmp_path / "out" / "metrics") if each.kind == "scalars"]
-    assert [{"loss": 2.5, "value_loss": 1.0}, second, {"val/loss": None}] == imported
+    assert [{"loss": 2.5, "value_loss": 1.0}, second, {"val/loss": None, "val/": 4.0}] == imported

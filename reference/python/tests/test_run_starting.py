@@ -737,12 +737,16 @@ def test_ranks_of_a_replaced_run_are_moved_together(tmp_path: Path, monkeypatch:
 
 def test_rank_that_ends_before_rank_0_begins_is_not_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rank 0 replaces no stream, those of the other ranks are of the run that it begins."""
+    (tmp_path / "a").mkdir()
+    # Of a run that was replaced and then deleted.
+    (tmp_path / "a" / "events.jsonl.prev").touch()
     monkeypatch.setenv("WORLD_SIZE", "2")
     for rank in (1, 0):
         monkeypatch.setenv("RANK", str(rank))
-        with start_run(tmp_path, run_id="a", ranks="all") as run:
+        with start_run(tmp_path, run_id="a", ranks="all", exist="replace") as run:
             run.step(1, loss=2.0 + rank)
-    assert ["events.jsonl", "events.rank-1.jsonl"] == sorted(path.name for path in (tmp_path / "a").glob("events*"))
+    names = sorted(path.name for path in (tmp_path / "a").glob("events*"))
+    assert ["events.jsonl", "events.jsonl.prev", "events.rank-1.jsonl"] == names
 
 
 def test_compressed_log_is_not_continued_and_this_is_reported(

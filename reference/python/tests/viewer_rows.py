@@ -43,6 +43,11 @@ MADE = {
         b'{"step": 4, "loss": 2.0}',
         bytes(40),
     ],
+    # An evaluation after more records than the keys are looked for in, with names that its phase is part of.
+    "late.metrics.jsonl": [
+        *(b'{"step":%d,"loss":2.5,"value_loss":1}' % step for step in range(1, 61)),
+        b'{"step":60,"phase":"val","loss":0.5,"val":{"loss":0.75,"val":{"loss":1}},"value_loss":0.25,"val_acc":0.125}',
+    ],
     "metrics.jsonl": (
         b'{"step":1,"loss":1.5,"lr":0.1}',
         b'{"step":2,"loss":2.5,"loss":3.5}',

@@ -65,7 +65,7 @@ def test_line_of_a_run_is_dashed_across_a_setting_that_it_lacks(opened: Opened) 
     grip = page.locator(".parallel .axis-grip").first
     place = "e => { const b = e.getBoundingClientRect(); return [b.x, b.y, b.height]; }"
     # What is drawn above an axis moves it; a gesture begins where it is.
-    while True:
+    for _ in range(100):
         grip.hover(position={"x": 11, "y": 2})
         page.wait_for_timeout(200)
         before = grip.evaluate(place)
@@ -73,6 +73,8 @@ def test_line_of_a_run_is_dashed_across_a_setting_that_it_lacks(opened: Opened) 
         x, y, height = grip.evaluate(place)
         if before == [x, y, height]:
             break
+    else:
+        pytest.fail("the axis moves without end")
     page.mouse.move(x + 11, y + 2)
     page.mouse.down()
     page.mouse.move(x + 11, y + height / 2, steps=4)

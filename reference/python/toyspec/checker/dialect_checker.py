@@ -253,11 +253,8 @@ class DialectChecker:
 
     def _observe_unread(self, row: Row) -> None:
         """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
-        # Imported here: start-up time counts.
-        import json
-
         for name, key, value in self._unread.find(row):
-            found = shortened(json.dumps(value, ensure_ascii=False))
+            found = shortened(_as_json(value))
             fact = messages.unexpected(path=shortened(name), found=found, expected="a number")
             place = Location(row.line, row.offset)
             self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=_pointer(key), advice=_UNREAD_HELP)
@@ -297,6 +294,13 @@ class DialectChecker:
 
 def _pointer(key: str) -> str:
     return "/" + key.replace("~", "~0").replace("/", "~1")
+
+
+def _as_json(value: Any) -> str:
+    # Imported here: start-up time counts.
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
 
 
 class UnreadValues:

@@ -217,7 +217,7 @@ class _Import:
             return
         record = self._frame(row, members, place)
         if note is None:
-            record["values"] = self._values(row, place)
+            record["values"] = self._values(row, members, place)
         else:
             record |= {"kind": "note", "text": note}
             self._ledger.done()
@@ -278,10 +278,11 @@ class _Import:
         else:
             self._ledger.drop(NO_PLACE, f"{place}: epoch", row.epoch)
 
-    def _values(self, row: rows.Row, place: str) -> dict[str, float | None]:
+    def _values(self, row: rows.Row, members: Mapping[str, Any], place: str) -> dict[str, float | None]:
         found: dict[str, float | None] = {}
         # The name of a value is a member of its own, if the record has it.
-        has_pairs = self._read_as.dialect.values.name in flattened(row.value)
+        key = self._read_as.dialect.values.name
+        has_pairs = bool(key) and key in members
         for name, value in row.values.items():
             found[name] = None if value is None else as_measure(value, f"{place}: {name}", self._ledger)
             self._ledger.done()

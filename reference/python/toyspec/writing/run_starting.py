@@ -154,7 +154,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         _watch(run, watched)
         if run.resumes:
             _go_on(run, settings, at, from_step)
-        elif exist == "replace" and at.rank == 0:
+        elif at.rank == 0 and run.has_replaced:
             _move_ranks(directory)
         # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
         question = question if run.lacks_start else None
@@ -248,12 +248,10 @@ def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | 
 def _move_ranks(directory: str) -> None:
     """Move the streams of the other ranks of a replaced run, as a replaced stream is: ranks/replaced-together.
 
-    One that a writer holds is of a process of the new run, which began before this one. If rank 0 has replaced none,
+    One that a writer holds is of a process of the new run, which began before this one. Where rank 0 has replaced none,
     so are those that have ended.
     """
     ranks: list[int] = []
-    if not os.path.lexists(os.path.join(directory, f"{EVENTS_FILE}.prev")):
-        return
     with contextlib.suppress(OSError):
         ranks += other_ranks(directory)
     for rank in ranks:

@@ -445,6 +445,11 @@ class RunStream:
             self._forget_early()
 
     @property
+    def has_replaced(self) -> bool:
+        """True while the stream is open for which an earlier one moved away."""
+        return self._file is not None and bool(self._file.moves)
+
+    @property
     def _is_early(self) -> bool:
         """True between a resumption and the first train step after it, which may go back further."""
         if self.settings.resuming == "by-call":
