@@ -47,6 +47,7 @@ MADE = {
     "late.metrics.jsonl": [
         *(b'{"step":%d,"loss":2.5,"value_loss":1}' % step for step in range(1, 61)),
         b'{"step":60,"phase":"val","loss":0.5,"val":{"loss":0.75,"val":{"loss":1}},"value_loss":0.25,"val_acc":0.125}',
+        b"",
     ],
     "metrics.jsonl": (
         b'{"step":1,"loss":1.5,"lr":0.1}',
