@@ -348,3 +348,11 @@ def test_viewer_takes_in_that_a_rank_in_a_store_is_whole_now(tmp_path: Path, sto
         write(tmp_path / "runs" / "run", 1, steps(9) + end(9.0))
         _in_store(store, tmp_path)
         client.until(lambda: "unended_ranks" not in client.rows()["run"])
+
+
+def test_run_that_does_not_know_of_ranks_has_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of one process is reported in the singular."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(1, loss=1.0)
+    assert 0 == main(["ranks", str(tmp_path / "a")])
+    assert "1 rank has a log" in capsys.readouterr().out

@@ -56,7 +56,7 @@ def run(options: Namespace) -> int:
         sys.stdout.write(inert_json(ranks_row(ranks)) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
-    terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {number_of_ranks(ranks)} have a log")
+    terminal.line(f"{terminal.styled(shown(ranks.directory), 'strong')}  {number_of_ranks(ranks)}")
     latest = ranks.latest
     table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
     table += [_row(each, is_latest=each in latest) for each in ranks.ranks]
@@ -80,11 +80,13 @@ def run(options: Namespace) -> int:
 
 
 def number_of_ranks(ranks: Ranks) -> str:
-    """Return how many ranks have a log, of how many that there are."""
+    """Return that so many ranks have a log, of how many that there are."""
     size, number = ranks.world_size, len(ranks.ranks)
     earlier = number - len(ranks.latest)
     more = f", and {earlier} of an earlier attempt," if earlier else ""
-    return f"{number - earlier}{'' if size is None else f' of {size}'} ranks{more}"
+    if number == 1 and size is None:
+        return "1 rank has a log"
+    return f"{number - earlier}{'' if size is None else f' of {size}'} ranks{more} have a log"
 
 
 def rank_facts(ranks: Ranks) -> Iterator[str]:

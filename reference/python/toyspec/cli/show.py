@@ -265,7 +265,7 @@ def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
     from toyspec.runs.ranks import ranks_of
 
     ranks = ranks_of(run.directory)
-    yield "ranks", f"{number_of_ranks(ranks)} have a log; see `toyspec ranks`"
+    yield "ranks", f"{number_of_ranks(ranks)}; see `toyspec ranks`"
     for line in rank_facts(ranks):
         yield "", line
 
