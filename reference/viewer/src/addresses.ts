@@ -6,6 +6,8 @@ import { grouped } from "./text.js";
 const KEY = "url=";
 /** A page holds a whole log in memory. */
 const MOST_BYTES = 512 * 2 ** 20;
+/** A host that sends nothing for so long is given up. */
+export const PATIENCE_SECONDS = 60;
 
 /** Returns the addresses that a hash names; a relative one is below the page. Throws for what is not of the web. */
 export function addressesIn(hash: string, base: string): URL[] {
@@ -34,33 +36,67 @@ function parsed(text: string, base: string): URL {
   }
 }
 
-/** Returns the file at an address, with the name of its folder. Throws an Error that says what to do. */
-export async function fetched(address: URL): Promise<PickedFile> {
-  let answer: Response;
+/** Returns the file at an address, with the name of its folder; `came` is told of the bytes as they come. Throws an Error that says what to do. */
+export async function fetched(address: URL, came: (bytes: number) => void): Promise<PickedFile> {
+  const silence = new Silence(address);
   try {
-    // Neither cookies nor the address of this page are sent.
-    answer = await fetch(address, { credentials: "omit", referrerPolicy: "no-referrer" });
-  } catch {
-    throw new Error(`${address} cannot be read. Its host is not reached, or does not let other sites read it: it has to send the header Access-Control-Allow-Origin. Download the file and drop it here.`);
+    let answer: Response;
+    try {
+      // Neither cookies nor the address of this page are sent.
+      answer = await fetch(address, { credentials: "omit", referrerPolicy: "no-referrer", signal: silence.signal });
+    } catch {
+      silence.signal.throwIfAborted();
+      throw new Error(`${address} cannot be read. Its host is not reached, or does not let other sites read it: it has to send the header Access-Control-Allow-Origin. Download the file and drop it here.`);
+    }
+    if (!answer.ok) throw new Error(`${address} cannot be read: its host answers with status ${answer.status}. Open the address in a tab of its own to see why, or drop the file here.`);
+    const blob = await whole(answer, address, silence, came);
+    if (blob.size === 0) throw new Error(`${address} is empty. A log has at least one line.`);
+    if (await isWebPage(blob)) throw new Error(`${address} is a web page, not a log. Its host may ask for a login, or show the file in a page: use the address of the raw file, or download it and drop it here.`);
+    return { path: pathOf(address), blob };
+  } finally {
+    silence.end();
   }
-  if (!answer.ok) throw new Error(`${address} cannot be read: its host answers with status ${answer.status}. Open the address in a tab of its own to see why, or drop the file here.`);
-  const blob = await whole(answer, address);
-  if (blob.size === 0) throw new Error(`${address} is empty. A log has at least one line.`);
-  if (await isWebPage(blob)) throw new Error(`${address} is a web page, not a log. Its host may ask for a login, or show the file in a page: use the address of the raw file, or download it and drop it here.`);
-  return { path: pathOf(address), blob };
 }
 
-async function whole(answer: Response, address: URL): Promise<Blob> {
+/** Gives a host up that sends nothing for PATIENCE_SECONDS. */
+class Silence {
+  private readonly controller = new AbortController();
+  private timer = 0;
+
+  constructor(private readonly address: URL) {
+    this.begin();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Waits from now on. */
+  begin(): void {
+    this.end();
+    const why = `The host of ${this.address} sent nothing for ${PATIENCE_SECONDS} s. Load this page again, or download the file and drop it here.`;
+    this.timer = window.setTimeout(() => this.controller.abort(new Error(why)), 1000 * PATIENCE_SECONDS);
+  }
+
+  end(): void {
+    window.clearTimeout(this.timer);
+  }
+}
+
+async function whole(answer: Response, address: URL, silence: Silence, came: (bytes: number) => void): Promise<Blob> {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const reader = answer.body!.getReader();
   for (;;) {
+    silence.begin();
     const { done, value } = await reader.read().catch(() => {
+      silence.signal.throwIfAborted();
       throw new Error(`${address} broke off after ${grouped(size)} bytes. Load this page again, or download the file and drop it here.`);
     });
     if (done) return new Blob(parts);
     parts.push(value);
     size += value.length;
+    came(value.length);
     // What its host announces may be the size after compression: a file is at least as long.
     if (Math.max(size, Number(answer.headers.get("Content-Length"))) <= MOST_BYTES) continue;
     await reader.cancel();

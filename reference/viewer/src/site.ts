@@ -3,14 +3,17 @@
 import { button, fill, html } from "../../typescript/page/elements.js";
 import { dropped, picked } from "../../typescript/page/picking.js";
 import { isStreamName, type PickedFile, type Selection } from "../../typescript/page/selection.js";
-import { addressesIn, fetched } from "./addresses.js";
+import { addressesIn, fetched, PATIENCE_SECONDS } from "./addresses.js";
 import { App } from "./app.js";
 import { digestIn, Folder } from "./backends/folder.js";
 import { HINTS } from "./dialects/usual-names.js";
 import { demo } from "./folder/demo.js";
+import { size } from "./text.js";
 
 const DEMO = "#demo";
 const LINKED = "#url=";
+/** After so long without a byte the page says that nothing comes. */
+const SILENT_SECONDS = 5;
 const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name) || digestIn(name) !== null;
 
 class Site {
@@ -51,8 +54,7 @@ class Site {
   private async fetch(): Promise<void> {
     try {
       const addresses = addressesIn(location.hash, location.href);
-      this.say(`Reading ${addresses.map(String).join(", ")} …`, "working");
-      const found = await Promise.allSettled(addresses.map(fetched));
+      const found = await this.waiting(`Reading ${addresses.map(String).join(", ")} …`, (came) => Promise.allSettled(addresses.map((each) => fetched(each, came))));
       const files = found.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
       const problems = found.flatMap((each) => (each.status === "rejected" ? [(each.reason as Error).message] : []));
       this.say(problems.join(" "));
@@ -64,6 +66,26 @@ class Site {
       this.take({ files: apart(files.filter((file) => !isStream(file))), folders: inFolder.length > 0 ? [{ name: host, files: inFolder }] : [] }, problems);
     } catch (error) {
       this.say((error as Error).message);
+    }
+  }
+
+  /** Says each second how much has come of what `read` waits for, or that nothing comes. */
+  private async waiting<T>(what: string, read: (came: (bytes: number) => void) => Promise<T>): Promise<T> {
+    let come = 0;
+    let silent = 0;
+    this.say(what, "working");
+    const timer = window.setInterval(() => {
+      silent++;
+      if (silent > SILENT_SECONDS) this.say(`${what} Nothing came for ${SILENT_SECONDS} s. After ${PATIENCE_SECONDS} s without a byte this page gives up.`, "working");
+      else if (come > 0) this.say(`${what} ${size(come)}`, "working");
+    }, 1000);
+    try {
+      return await read((bytes) => {
+        come += bytes;
+        silent = 0;
+      });
+    } finally {
+      window.clearInterval(timer);
     }
   }
 
@@ -106,6 +128,8 @@ class Site {
 
   /** Says below the buttons what is going on, or what went wrong. */
   private say(text: string, what: "working" | "failed" = "failed"): void {
+    // What goes on is read out when there is time, what failed at once.
+    this.trouble.setAttribute("role", what === "working" ? "status" : "alert");
     this.trouble.textContent = text;
     this.trouble.dataset["what"] = what;
   }

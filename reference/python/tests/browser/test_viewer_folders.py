@@ -229,6 +229,21 @@ def test_file_that_is_not_a_log_is_explained(
         expect(page.locator(".row")).to_have_count(runs)
 
 
+def test_host_that_sends_nothing_is_given_up(watch: Watch) -> None:
+    """That nothing comes is said after some seconds, and after a minute what to do."""
+    page = watch.new_page()
+    page.clock.install()
+    # Playwright lets the request wait until the page gives it up.
+    page.route("**/linked/silent/**", lambda route: None)
+    page.goto("assets/checker/toyspec-viewer.html#url=../../linked/silent/events.jsonl")
+    expect(page.get_by_role("status").filter(has_text="linked/silent")).to_contain_text("Reading")
+    page.clock.run_for(7_000)
+    expect(page.get_by_role("status").filter(has_text="linked/silent")).to_contain_text("Nothing came for 5 s")
+    page.clock.run_for(60_000)
+    expect(page.get_by_role("alert")).to_contain_text("sent nothing for 60 s")
+    expect(page.get_by_role("button", name="Choose a folder")).to_be_visible()
+
+
 def test_folder_without_runs(page: Page, tmp_path: Path) -> None:
     """A folder in which nothing is a run is named as that, and the next one can be chosen."""
     (tmp_path / "other").mkdir()
