@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
 from toyspec import checker
+from toyspec.errors import StreamError
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
+from toyspec.view import report as report_module
 from toyspec.view.frames import short_columns
 from toyspec.view.notebook import report
 from toyspec.view.pyramids import Pyramid
@@ -83,6 +85,28 @@ def test_page_has_everything_in_it(root: Path) -> None:
     assert f"script-src 'sha256-{digest}'" in page
     assert ("unsafe" in page.partition("</head>")[0], 2) == (False, page.count("</script>"))
     assert "http://" not in page.partition("<style>")[0]
+
+
+def test_long_runs_are_read_by_several_processes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is the same one, and the bytes that were read are told until all were; one of no format is not a run."""
+    (root / "empty").mkdir()
+    (root / "empty" / "events.jsonl").write_bytes(b"")
+    alone = html_report([str(root)], now=0.0, buckets=100)
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(report_module, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "cores", lambda: 3)
+    together = html_report([str(root)], now=0.0, buckets=100, on_progress=lambda *each: told.append(each))
+    assert alone == together
+    size = sum(path.stat().st_size for path in root.rglob("events.jsonl"))
+    assert ((size, size), sorted(told)) == (told[-1], told)
+
+
+def test_run_that_ends_its_process_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no page without a run that was asked for."""
+    monkeypatch.setattr(report_module, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "_reported", lambda *_: os._exit(1))
+    with pytest.raises(StreamError, match=r"events\.jsonl.*make the report of the other runs"):
+        html_report([str(root)], now=0.0)
 
 
 @given(curve=st.lists(st.tuples(FINITE, FINITE, FINITE), min_size=1))

@@ -12,6 +12,7 @@ from toyspec.cli.figures import size
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.paths import shown
+from toyspec.cli.progress import Progress
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 
@@ -94,5 +95,11 @@ def _table(options: Namespace, choice: DialectChoice) -> str:
 def _page(options: Namespace, choice: DialectChoice) -> str:
     from toyspec.view.report import html_report
 
-    text, _ = html_report(options.runs, now=time.time(), buckets=options.buckets, dialect=choice)
+    progress = Progress("reading")
+    try:
+        text, _ = html_report(
+            options.runs, now=time.time(), buckets=options.buckets, dialect=choice, on_progress=progress.update
+        )
+    finally:
+        progress.erase()
     return text

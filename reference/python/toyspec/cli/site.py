@@ -10,6 +10,7 @@ from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.figures import size
 from toyspec.cli.parsers import Parser, number_from
 from toyspec.cli.paths import shown
+from toyspec.cli.progress import Progress
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
 
@@ -50,14 +51,19 @@ def run(options: Namespace) -> int:
     """Write the site and return an exit code."""
     from toyspec.view.site import write_site
 
+    progress = Progress("reading")
     try:
-        written = write_site(
-            options.runs,
-            options.output,
-            buckets=options.buckets,
-            dialect=dialect_choice(options),
-            has_logs=not options.no_logs,
-        )
+        try:
+            written = write_site(
+                options.runs,
+                options.output,
+                buckets=options.buckets,
+                dialect=dialect_choice(options),
+                has_logs=not options.no_logs,
+                on_progress=progress.update,
+            )
+        finally:
+            progress.erase()
     except (StreamError, FileNotFoundError, FileExistsError) as error:
         sys.stderr.write(f"toyspec site: {printable(str(error))}\n")
         return exit_codes.USAGE

@@ -8,9 +8,13 @@ import hashlib
 import os
 import re
 from contextlib import closing
+from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toyspec.distributed.processes import Processes, cores
+from toyspec.distributed.running import Work, results_of
+from toyspec.distributed.threads import Threads
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.format.run_files import media_file, rank_file, ranks_beside
 from toyspec.health.checking import incidents_of
@@ -33,59 +37,114 @@ from toyspec.view.split_buckets import split_buckets
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from toyspec.runs.walking import Stream
 
 DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.
 _MOST_MEDIA_BYTES = 24 << 20
 _LARGEST_MEDIA_BYTES = 1 << 20
+# Processes that start take as long as to read about so many bytes.
+_ALONE_BYTES = 16 << 20
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)')
 
 
 def html_report(
-    roots: Sequence[str], *, now: float, buckets: int = DEFAULT_BUCKETS, dialect: DialectChoice | None = None
+    roots: Sequence[str],
+    *,
+    now: float,
+    buckets: int = DEFAULT_BUCKETS,
+    dialect: DialectChoice | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[str, int]:
     """Return the page with the runs at and below *roots*, and the number of runs; *now* is the time that it names.
 
-    A curve has at most *buckets* buckets, each with its minimum and maximum. Raises StreamError if a root or a stream
-    that was named cannot be read, and FileNotFoundError if the viewer was not built.
+    A curve has at most *buckets* buckets, each with its minimum and maximum. *on_progress* is given the bytes of the
+    streams that were read, and of all. Raises StreamError if a root or a stream that was named cannot be read, and
+    FileNotFoundError if the viewer was not built.
     """
     files = app_files()
     if "index.html" not in files:
         raise FileNotFoundError("the viewer was not built; `make viewer` builds it")
-    choice = dialect or DialectChoice()
     rows: list[dict[str, Any]] = []
     details: dict[str, Any] = {}
     ranks: dict[str, Any] = {}
     media = _Media()
     frames: list[bytes] = []
-    for path, run in runs_below(roots, choice):
-        file = ScannedRun(path, choice)
-        try:
-            file.read_whole()
-            if not file.is_known:
-                continue
-            row = row_of(file.scan.summary, run)
-            report = check_run(path, choice)
-            row["findings"] = counted(report)
-            rows.append(row)
-            detail = details[row["id"]] = detail_of(path, row, choice, report)
-            shown = shown_ranks(path, row["id"])
-            # What is found between ranks is not in the stream of one.
-            row.update(detail["incidents"] if shown is None else _incidents(path, choice))
-            if shown is not None:
-                ranks[row["id"]] = shown
-            media.take(path, detail["media"])
-            frames += _frames(file, row["id"], buckets)
-            for rank, stream in ranks_beside(path).items():
-                frames += _frames_of_rank(stream, f"{row['id']}/{rank_file(rank)}", buckets, choice)
-        finally:
-            file.close()
+    for path, made in _all_reported(roots, buckets, dialect or DialectChoice(), on_progress):
+        rows.append(made.row)
+        run = made.row["id"]
+        details[run] = made.detail
+        if made.ranks is not None:
+            ranks[run] = made.ranks
+        media.take(path, made.detail["media"])
+        frames += made.frames
     listing = {"revision": "1", "complete": True, "root": "report", "version": __version__, "runs": rows}
     header = {"report": 1, "written": utc_text(now), "listing": listing, "details": details}
     header |= {"ranks": ranks, "media": media.files}
     packed = gzip.compress(b"".join([frame(header), *frames]), mtime=0)
     return _page(files, base64.b64encode(packed).decode()), len(rows)
+
+
+class _Reported(NamedTuple):
+    """What the page holds of one run."""
+
+    row: dict[str, Any]
+    detail: dict[str, Any]
+    ranks: dict[str, Any] | None
+    frames: list[bytes]
+    """Those of its curves."""
+
+
+def _all_reported(
+    roots: Sequence[str], buckets: int, choice: DialectChoice, on_progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[str, _Reported]]:
+    """Yield the path of each run below *roots*, in order, and what the page holds of it."""
+    asked = list(runs_below(roots, choice))
+    total = sum(_size(each) for each in asked)
+    is_long = total > _ALONE_BYTES and not any(is_address(each.stream.path) for each in asked)
+    workers = Processes(min(cores(), len(asked))) if is_long else Threads(1)
+    work = Work(partial(_reported_batch, buckets=buckets, choice=choice), _size, _not_read)
+    done = 0
+    with closing(results_of(asked, work, workers)) as results:
+        for each, made in results:
+            done += _size(each)
+            if on_progress is not None:
+                on_progress(done, total)
+            if made is not None:
+                yield each.stream.path, made
+
+
+def _size(run: NamedRun) -> int:
+    return run.stream.size
+
+
+def _reported_batch(batch: list[NamedRun], buckets: int, choice: DialectChoice) -> list[_Reported | None]:
+    return [_reported(run.stream.path, run.id, buckets, choice) for run in batch]
+
+
+def _not_read(run: NamedRun, reason: str) -> _Reported:
+    raise StreamError(run.stream.path, f"not read: {reason}; make the report of the other runs")
+
+
+def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Reported | None:
+    """Return what the page holds of the run *run* with the stream at *path*; None if its format is not known."""
+    with closing(ScannedRun(path, choice)) as file:
+        file.read_whole()
+        if not file.is_known:
+            return None
+        row = row_of(file.scan.summary, run)
+        report = check_run(path, choice)
+        row["findings"] = counted(report)
+        detail = detail_of(path, row, choice, report)
+        ranks = shown_ranks(path, run)
+        # What is found between ranks is not in the stream of one.
+        row.update(detail["incidents"] if ranks is None else _incidents(path, choice))
+        frames = list(_frames(file, run, buckets))
+        for rank, stream in ranks_beside(path).items():
+            frames += _frames_of_rank(stream, f"{run}/{rank_file(rank)}", buckets, choice)
+        return _Reported(row, detail, ranks, frames)
 
 
 def _incidents(path: str, choice: DialectChoice) -> dict[str, int]:
@@ -125,8 +184,15 @@ class _Media:
             return None
 
 
-def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[str, str]]:
-    """Yield path and id of each run; the id is the shortest end of its path that no other run has."""
+class NamedRun(NamedTuple):
+    """A run and its id: the shortest end of its path that no other run has."""
+
+    stream: Stream
+    id: str
+
+
+def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[NamedRun]:
+    """Yield each run, in the order of the paths."""
     errors, streams = streams_below([public(root) for root in roots], usual_names(choice))
     for error in errors:
         raise StreamError(error.path, error.message)
@@ -137,7 +203,7 @@ def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[tuple[st
     places = runs_at if len(set(map(tuple, runs_at))) == len(runs_at) else streams_at
     shared = _number_shared([parts[:-1] for parts in places])
     for stream, parts in zip(streams, places, strict=True):
-        yield stream.path, "/".join(parts[shared:])
+        yield NamedRun(stream, "/".join(parts[shared:]))
 
 
 def _parts(path: str) -> list[str]:

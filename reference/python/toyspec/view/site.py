@@ -17,7 +17,7 @@ from toyspec.view.report import html_report, runs_below
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from toyspec.reading.log_detection import DialectChoice
 
@@ -34,14 +34,20 @@ class Site(NamedTuple):
     """Size of all its files."""
 
 
-def write_site(
-    roots: Sequence[str], directory: str, *, buckets: int, dialect: DialectChoice, has_logs: bool = True
+def write_site(  # noqa: PLR0913 - each is an option of the command or what it shows
+    roots: Sequence[str],
+    directory: str,
+    *,
+    buckets: int,
+    dialect: DialectChoice,
+    has_logs: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Site:
     """Write the runs at and below *roots* into *directory* as a site; return its size.
 
-    With *has_logs*, each log is copied as it is at this moment. The site that was there is replaced once the new one
-    is whole. Raises FileExistsError if *directory* has other files, StreamError if a root or a log that was named
-    cannot be read, and FileNotFoundError if the viewer was not built.
+    With *has_logs*, each log is copied as it is at this moment. *on_progress* is that of ``html_report``. The site that
+    was there is replaced once the new one is whole. Raises FileExistsError if *directory* has other files, StreamError
+    if a root or a log that was named cannot be read, and FileNotFoundError if the viewer was not built.
     """
     _demand_own(roots, directory)
     now = time.time()
@@ -49,7 +55,7 @@ def write_site(
     shutil.rmtree(beside, ignore_errors=True)
     os.makedirs(beside)
     try:
-        page, count = html_report(roots, now=now, buckets=buckets, dialect=dialect)
+        page, count = html_report(roots, now=now, buckets=buckets, dialect=dialect, on_progress=on_progress)
         _write(beside, "index.html", page.encode())
         _write(beside, ".nojekyll", b"")  # so that GitHub Pages serves every name
         logs = list(_logs(roots, beside, dialect)) if has_logs else []
@@ -76,7 +82,8 @@ def _demand_own(roots: Sequence[str], directory: str) -> None:
 
 
 def _logs(roots: Sequence[str], directory: str, dialect: DialectChoice) -> Any:
-    for path, run in runs_below(roots, dialect):
+    for stream, run in runs_below(roots, dialect):
+        path = stream.path
         folder = os.path.join("runs", *(part for part in run.split("/") if part not in {"", ".", ".."}))
         name = path.rstrip("/").rpartition("/")[2] if is_address(path) else os.path.basename(path)
         place = os.path.join(folder, name)
