@@ -36,7 +36,7 @@ function parsed(text: string, base: string): URL {
   }
 }
 
-/** Returns the file at an address, with the name of its folder; `came` is told of the bytes as they come. Throws an Error that says what to do. */
+/** Returns the file at an address, with the name of its folder; `came` is given the number of bytes that have come, each time. Throws an Error that says what to do. */
 export async function fetched(address: URL, came: (bytes: number) => void): Promise<PickedFile> {
   const silence = new Silence(address);
   try {

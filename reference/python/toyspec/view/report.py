@@ -116,15 +116,15 @@ def _all_reported(
                 yield each.stream.path, made
 
 
-def _size(run: NamedRun) -> int:
+def _size(run: PageRun) -> int:
     return run.stream.size
 
 
-def _reported_batch(batch: list[NamedRun], buckets: int, choice: DialectChoice) -> list[_Reported | None]:
+def _reported_batch(batch: list[PageRun], buckets: int, choice: DialectChoice) -> list[_Reported | None]:
     return [_reported(run.stream.path, run.id, buckets, choice) for run in batch]
 
 
-def _not_read(run: NamedRun, reason: str) -> _Reported:
+def _not_read(run: PageRun, reason: str) -> _Reported:
     raise StreamError(run.stream.path, f"not read: {reason}; make the report of the other runs")
 
 
@@ -184,14 +184,14 @@ class _Media:
             return None
 
 
-class NamedRun(NamedTuple):
+class PageRun(NamedTuple):
     """A run and its id: the shortest end of its path that no other run has."""
 
     stream: Stream
     id: str
 
 
-def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[NamedRun]:
+def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[PageRun]:
     """Yield each run, in the order of the paths."""
     errors, streams = streams_below([public(root) for root in roots], usual_names(choice))
     for error in errors:
@@ -203,7 +203,7 @@ def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[NamedRun
     places = runs_at if len(set(map(tuple, runs_at))) == len(runs_at) else streams_at
     shared = _number_shared([parts[:-1] for parts in places])
     for stream, parts in zip(streams, places, strict=True):
-        yield NamedRun(stream, "/".join(parts[shared:]))
+        yield PageRun(stream, "/".join(parts[shared:]))
 
 
 def _parts(path: str) -> list[str]:
