@@ -217,6 +217,30 @@ def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
     assert before + expected == stream(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("leave", "ended"),
+    [
+        (lambda run: run.close(), []),
+        (lambda run: run.__exit__(None, None, None), []),
+        (lambda run: run.end_with({}), []),
+        (lambda run: run.end_with({"reason": "interrupted"}), ["interrupted"]),
+        (lambda run: run.__exit__(ValueError, ValueError("bad"), None), ["errored"]),
+        (lambda run: run.run_end("errored"), ["errored"]),
+    ],
+)
+def test_end_that_was_refused_is_not_completed(tmp_path: Path, leave: Call, ended: list[str]) -> None:
+    """A reason that no reader knows is no success: the run has no end, unless something else says how it ended."""
+    run: Any = begun(tmp_path)
+    run._is_kept = True
+    run.run_end("failed")
+    leave(run)
+    first, *others = stream(tmp_path)
+    fact = "run_end is invalid: reason is 'failed'; it must be one of 'aborted', 'completed', 'errored', 'interrupted'"
+    text = f"left out: run_end ({fact})"
+    assert {"kind": "note", "text": text, "topic": "left-out", "dropped": {"run_end": 1}} == first
+    assert ended == [each["reason"] for each in others]
+
+
 def test_end_that_fails_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -404,7 +404,7 @@ def test_wrong_choice_names_the_choices(tmp_path: Path) -> None:
     """A text that is not one of those that a member can have is refused with all of them."""
     run = RunWriter(tmp_path, run_id="a", on_error="raise")
     run.run_start()
-    with pytest.raises(InvalidEventError, match="which is 'diverged'; it must be one of 'aborted', 'completed', "):
+    with pytest.raises(InvalidEventError, match=": reason is 'diverged'; it must be one of 'aborted', 'completed', "):
         run.run_end(reason="diverged")  # type: ignore[arg-type]
     with pytest.raises(InvalidEventError, match=r"which is -1$"):
         run.step(-1, loss=1.0)

@@ -54,7 +54,10 @@ def check_record(line: bytes, kind: str | None) -> None:
     try:
         event = fitting(line, kind, "toy/v1")
     except msgspec.ValidationError as error:
-        fact = f"{error}{_found_at(str(error), line)}{_choices_at(str(error), kind)}"
+        place, found, choices = _PLACE.search(str(error)), _found_at(str(error), line), _choices_at(str(error), kind)
+        fact = f"{error}, which is {found}" if found else str(error)
+        if place and found and choices:
+            fact = f"{place[1]} is {found}; {choices}"
         raise InvalidEventError(f"{kind} is invalid: {fact}") from error
     for key in DATE_TIMES["toy/v1"].get(kind, ()):
         text = getattr(event, key)
@@ -64,14 +67,14 @@ def check_record(line: bytes, kind: str | None) -> None:
 
 
 def _found_at(fact: str, line: bytes) -> str:
-    """Return the value at the place that *fact* names at its end, as a part of a sentence; empty for an object."""
+    """Return the value at the place that *fact* names at its end, as text; empty for an object."""
     place = _PLACE.search(fact)
     value: Any = msgspec.json.decode(line)
     for key in place[1].split(".") if place else ():
         if not isinstance(value, dict) or key not in value:
             return ""
         value = value[key]
-    return "" if isinstance(value, dict | list) else f", which is {shortened(repr(value))}"
+    return "" if isinstance(value, dict | list) else shortened(repr(value))
 
 
 def _choices_at(fact: str, kind: str) -> str:
@@ -83,7 +86,7 @@ def _choices_at(fact: str, kind: str) -> str:
         types = [field.type for field in fields if field.encode_name == key]
         found = [part for each in types for part in (each.types if isinstance(each, UnionType) else [each])]
     values = [value for each in found if isinstance(each, LiteralType) for value in each.values]
-    return f"; {must_be_one_of(values)}" if len(values) > 1 else ""
+    return must_be_one_of(values) if len(values) > 1 else ""
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ _MOST_EARLY: Final = 10_000
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
 # What follows in a message is the value that was found.
-_FOUND_VALUE: Final = re.compile(r", (?:got|which is) |(?<=\Astep) \d+ after step ")
+_FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep) \d+ after step ")
 _encode = msgspec.json.Encoder().encode
 _STEP_DECODER = msgspec.json.Decoder(Step)
 # A line that is shorter has no integer that overflows binary64.
@@ -328,7 +328,8 @@ class RunStream:
             except Exception as error:
                 if not self._leaves_out(error):
                     raise
-                self._dropped.leave_out(_fact_of(error), key=_what_is_wrong(error), kind=_kind_of(arguments))
+                kind = "run_end" if action == self._end else _kind_of(arguments)
+                self._dropped.leave_out(_fact_of(error), key=_what_is_wrong(error), kind=kind)
                 self._note_news(file)
             finally:
                 self._is_busy = False

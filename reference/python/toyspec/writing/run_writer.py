@@ -143,7 +143,8 @@ class RunWriter(EventMethods):
         self._evidence: Evidence | None = None
         self._health: RunHealth | None = None
         self._is_kept = False
-        self._ended_as: Reason = "completed"
+        self._ended_as: Reason | None = "completed"
+        """The reason of the run_end that nothing asks for; None once one was refused: it did not say ``completed``."""
 
     def _adopt_run_id(self, given: str | None) -> None:
         resumed = self._stream.progress.run_id
@@ -405,8 +406,8 @@ class RunWriter(EventMethods):
         self._finish_evidence()
         was_open = self._stream.is_open
         self._stream.end(with_last)
-        if was_open and not self._stream.is_open:
-            self._ended_as = reason
+        if was_open:
+            self._ended_as = None if self._stream.is_open else reason
         self._leave_companions()
 
     def leave_out(self, name: str, why: str) -> None:
@@ -437,8 +438,7 @@ class RunWriter(EventMethods):
         try:
             if self._is_kept and self.active and self._stream.can_end:
                 error = sys.exc_info()[1]
-                ending = ending_of(error) if error is not None else open_runs.received_signal()
-                self.run_end(**(ending or {"reason": self._ended_as}))
+                self._end_unasked(ending_of(error) if error is not None else open_runs.received_signal())
         finally:
             self.abandon()
 
@@ -475,7 +475,7 @@ class RunWriter(EventMethods):
         try:
             if self.active and self._stream.can_end:
                 signalled = open_runs.received_signal() if self._is_kept and error is None else None
-                self.run_end(**(signalled or ending_of(error)))
+                self._end_unasked(ending_of(error) if error is not None else signalled)
         except Exception as trouble:
             if error is None:
                 raise
@@ -516,15 +516,21 @@ class RunWriter(EventMethods):
     def end_with(self, ending: dict[str, Any]) -> None:
         """Write run_end with *ending*, if none is there, and close the file; report what goes wrong.
 
-        Without a reason the run is completed, or ends as it did before it went on.
+        Without a reason the run is completed, or ends as it did before it went on. It does not end where a run_end of
+        the program was refused: its reason may have been any.
         """
         try:
             if self.active and self._stream.can_end:
-                self.run_end(**(ending or {"reason": self._ended_as}))
+                self._end_unasked(ending)
         except Exception as trouble:  # noqa: BLE001 - the program ends, and no caller could take the error
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
         with contextlib.suppress(OSError):
             self.abandon()
+
+    def _end_unasked(self, ending: dict[str, Any] | None) -> None:
+        """Write run_end with *ending*; without one, as ``_ended_as`` says."""
+        if ending or self._ended_as is not None:
+            self.run_end(**(ending or {"reason": self._ended_as}))
 
     def start_again(self) -> None:
         """End the run as interrupted: a later ``start_run`` of this process writes it from now on."""
