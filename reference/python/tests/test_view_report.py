@@ -88,7 +88,7 @@ def test_page_has_everything_in_it(root: Path) -> None:
 
 
 def test_long_runs_are_read_by_several_processes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page is the same one, and what was read is reported until all was; what has no format is no run."""
+    """The page is the same one, and what was read is reported until all was; what has no format is left out."""
     (root / "empty").mkdir()
     (root / "empty" / "events.jsonl").write_bytes(b"")
     alone = html_report([str(root)], now=0.0, buckets=100)
