@@ -1,8 +1,8 @@
 /** The columns of the table of runs: their values, texts and order. */
 
 import type { Value } from "./expression.js";
-import { COUNTS, TITLES } from "./generated/runs.js";
-import type { Run } from "./protocol.js";
+import { COUNTS, LOSS_NAMES, TITLES } from "./generated/runs.js";
+import type { Goal, Run } from "./protocol.js";
 import { fieldOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
 
@@ -175,4 +175,17 @@ function compared(a: NonNullable<Value> | readonly Value[], b: NonNullable<Value
   if (typeof a === "number" && typeof b === "number") return a - b;
   if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
   return names.compare(String(a), String(b));
+}
+
+/** Returns the metric by which runs are ranked: the one with a goal that most runs have, the training loss before others. */
+export function rankingOf(runs: readonly Run[]): { metric: string | null; goal: Goal } {
+  const counts = new Map<string, { count: number; goal: Goal }>();
+  for (const { metrics } of runs) {
+    for (const [name, { best, goal }] of Object.entries(metrics)) {
+      if (best !== null && goal !== null) counts.set(name, { count: (counts.get(name)?.count ?? 0) + 1, goal });
+    }
+  }
+  const rank = (name: string) => (LOSS_NAMES.includes(name) ? 0 : name.toLowerCase().includes("loss") ? 1 : 2);
+  const [first] = [...counts].sort(([a, one], [b, other]) => other.count - one.count || rank(a) - rank(b));
+  return first ? { metric: first[0], goal: first[1].goal } : { metric: null, goal: null };
 }

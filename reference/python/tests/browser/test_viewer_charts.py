@@ -299,8 +299,12 @@ def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
         )
         for number in range(60)
     ]
-    page, _ = opened(runs, "#charts?colour=config.lr")
+    page, _ = opened(runs, "#charts")
     drawn(page)
+    # So many would be a fog: what they may be coloured by is offered.
+    expect(page.locator(".legend")).to_contain_text("60 runs in grey")
+    expect(page.locator(".legend .button")).to_have_text(["best loss", "lr", "opt"])
+    page.locator(".legend .button", has_text="lr").click()
     expect(page.locator(".legend-bar")).to_have_attribute("aria-label", re.compile("from 0.00166.* to 0.1"))
     first, last = (page.locator(".table-narrow .swatch").nth(at).evaluate("e => e.style.color") for at in (0, 9))
     assert first != last

@@ -3,6 +3,7 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Store } from "../store.js";
 import type { Look } from "../palette.js";
+import { rankingOf } from "../columns.js";
 import { counted, plain, short } from "../text.js";
 import { colourKeys, GRADIENT } from "./colouring.js";
 import { groupKeys, groupsOf, lookOf, MOST_GROUPS } from "./grouping.js";
@@ -11,6 +12,7 @@ import { AXES, AXIS_TITLES, START, type ViewState, type XAxis } from "../view-st
 /** The slider has equal steps in the length of the average: 1 - 10^-place. */
 const FINEST = 3;
 const MOST_KEYS = 60;
+const MOST_OFFERS = 4;
 
 export class Toolbar {
   readonly element: HTMLElement;
@@ -21,6 +23,8 @@ export class Toolbar {
   private readonly legend = html("div", { class: "legend", hidden: true });
   private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
   private groupRuns: unknown = null;
+  /** What a crowd of grey runs may be coloured by: the result that ranks them, and their first settings. */
+  private offers: readonly string[] = [];
   private defined: { runs: unknown; isAny: boolean } = { runs: null, isAny: false };
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
   private readonly weight = html("output", {});
@@ -85,8 +89,14 @@ export class Toolbar {
   private updateLegend(): void {
     const { colouring, state } = this.store;
     const isByGroup = state.group !== "";
-    this.legend.hidden = (!colouring && !isByGroup) || this.isOfOneRun;
+    const isGrey = this.store.isCrowded && state.colour === "" && this.offers.length > 0;
+    this.legend.hidden = (!colouring && !isByGroup && !isGrey) || this.isOfOneRun;
     if (this.legend.hidden) return;
+    if (isGrey) {
+      const choose = (key: string) => button(nameOf(key), { class: "button" }, () => this.store.update({ colour: key }, { isSmall: true }));
+      fill(this.legend, html("span", { class: "label" }, `${counted(this.store.listed.length, "run")} in grey. Colour them by`), ...this.offers.map(choose));
+      return;
+    }
     const name = html("span", { class: "label" }, nameOf(isByGroup ? state.group : state.colour));
     if (isByGroup) {
       this.fillWithGroups(name);
@@ -122,12 +132,15 @@ export class Toolbar {
       this.groupRuns = shown;
       const bases = [...new Map([...shown.slice(0, MOST_KEYS), ...shown.filter(({ id }) => id === state.base)].map((run) => [run.id, run])).values()];
       fill(this.base, html("option", { value: "" }, "no run"), ...bases.map(({ id, name }) => html("option", { value: id }, plain(name, 40))));
-      const colours = colourKeys(shown).slice(0, MOST_KEYS);
+      const known = colourKeys(shown);
+      const { metric } = rankingOf(shown);
+      this.offers = [...known.filter((key) => key === `best.${metric}`), ...known.filter((key) => key.startsWith("config."))].slice(0, MOST_OFFERS);
+      const colours = known.slice(0, MOST_KEYS);
       const fields = state.colour === "" || colours.includes(state.colour) ? colours : [state.colour, ...colours];
       fill(this.colour, html("option", { value: "" }, "run"), ...fields.map((key) => html("option", { value: key }, nameOf(key))));
       const keys = groupKeys(shown).slice(0, MOST_KEYS);
-      const known = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
-      fill(this.group, html("option", { value: "" }, "no group"), ...known.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
+      const groups = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
+      fill(this.group, html("option", { value: "" }, "no group"), ...groups.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
     }
     this.group.value = state.group;
     this.colour.value = state.colour;

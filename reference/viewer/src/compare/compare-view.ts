@@ -3,9 +3,8 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
-import { sorted } from "../columns.js";
-import { LOSS_NAMES } from "../generated/runs.js";
-import type { Goal, MetricFacts, Run, Scalar } from "../protocol.js";
+import { rankingOf, sorted } from "../columns.js";
+import type { MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { swatch } from "../swatch.js";
 import { Relations } from "./relations.js";
@@ -86,19 +85,6 @@ export class CompareView implements Showing {
       rows.length === 0 ? html("p", { class: "nothing" }, nothing) : table(runs, this.store, rows),
     );
   }
-}
-
-/** Returns the metric by which runs are ranked: the one with a goal that most runs have, the training loss before others. */
-export function rankingOf(runs: readonly Run[]): { metric: string | null; goal: Goal } {
-  const counts = new Map<string, { count: number; goal: Goal }>();
-  for (const { metrics } of runs) {
-    for (const [name, { best, goal }] of Object.entries(metrics)) {
-      if (best !== null && goal !== null) counts.set(name, { count: (counts.get(name)?.count ?? 0) + 1, goal });
-    }
-  }
-  const rank = (name: string) => (LOSS_NAMES.includes(name) ? 0 : name.toLowerCase().includes("loss") ? 1 : 2);
-  const [first] = [...counts].sort(([a, one], [b, other]) => other.count - one.count || rank(a) - rank(b));
-  return first ? { metric: first[0], goal: first[1].goal } : { metric: null, goal: null };
 }
 
 function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {
