@@ -11,7 +11,7 @@ from toyspec.convert.losses import TIME_JUMPS, TIME_UNUSABLE
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.convert.losses import Ledger
 
@@ -22,6 +22,11 @@ LAST_WALL = 253_402_300_800.0
 def is_wall(seconds: Any) -> bool:
     """Return whether *seconds* since the Unix epoch can be written as a date."""
     return isinstance(seconds, int | float) and 0.0 <= seconds < LAST_WALL
+
+
+def earliest(walls: Iterable[Any]) -> float | None:
+    """Return the earliest of *walls* that is a time; None without one. A program that knows no time writes 0."""
+    return min((wall for wall in walls if is_wall(wall)), key=lambda wall: (not wall, wall), default=None)
 
 
 # Threads that write at once are this far apart; more is another clock.
@@ -49,10 +54,10 @@ class Timeline:
         self._shifts: list[float] = []
         self._is_running = False
 
-    @property
-    def started_at(self) -> str | None:
-        """The start as RFC 3339; None where it is not known."""
-        return None if self.start is None else utc_text(self.start)
+    def run_start(self, **members: Any) -> dict[str, Any]:
+        """Return a ``run_start`` with *members*, and with the start where that is a date: a clock may begin at 0."""
+        started_at = {} if not self.start else {"started_at": utc_text(self.start)}
+        return {"kind": "run_start", "t": 0.0, **members, **started_at}
 
     def t(self, wall: float | None, place: str) -> float:
         """Return ``t`` at *wall*, seconds since the Unix epoch; another one, with an entry, where the clock jumped.
