@@ -32,7 +32,7 @@ from toyspec.convert.losses import (
     step_member,
 )
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
@@ -118,7 +118,8 @@ def _events(directory: str, tables: list[str], name: str, ledger: Ledger) -> Ite
 
 def _merged(rows: sqlite3.Connection, source: tuple[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
     directory, name = source
-    timeline = Timeline(ledger, rows.execute("SELECT min(wall) FROM rows").fetchone()[0])
+    # One value without a time must not take the times of all others.
+    timeline = Timeline(ledger, earliest(wall for (wall,) in rows.execute("SELECT DISTINCT wall FROM rows")))
     start = timeline.run_start(name=name)
     if timeline.start is None:
         ledger.note("the source has no times, so t is 0 in every record")

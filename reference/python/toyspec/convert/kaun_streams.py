@@ -13,6 +13,7 @@ from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
+    PART_DROPPED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
@@ -50,7 +51,7 @@ FORMAT = Format(
     lossless="scalars, settings, tags",
     version="toyspec itself",
     in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PART_DROPPED, NO_PLACE, DAMAGED),
     export_causes=(NOT_FINITE, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
 )
 
@@ -112,8 +113,10 @@ def _record(record: Record, timeline: Timeline, goals: dict[str, str], ledger: L
             goals[tag] = goal
             yield {"kind": "define", "t": made["t"], "name": tag, "goal": goal}
     made |= step_member(record.get("step") if record.step is None else record.step, place, ledger)
-    if record.epoch is not None and (epoch := cut_count(record.epoch)) is not None:
+    if (epoch := cut_count(record.get("epoch"))) is not None:
         made["epoch"] = epoch
+    elif record.get("epoch") is not None:
+        ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
     made["values"] = {
         tag: None if value is None else as_measure(value, f"{place}: {tag}", ledger)
         for tag, value in record.values.items()

@@ -141,7 +141,7 @@ class MlflowImport:
         name = str(key)
         place = at_step(step, name)
         ledger.items += 1
-        t = self._timeline.t(timestamp / 1000 if isinstance(timestamp, int) else float("nan"), place)
+        t = self._timeline.t(timestamp / 1000 if isinstance(timestamp, int) else timestamp, place)
         kept = step_member(step, place, ledger).get("step")
         number: float | None = float(value) if isinstance(value, int | float) else float("nan")
         assert number is not None

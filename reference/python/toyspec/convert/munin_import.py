@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
-from toyspec.convert.losses import NOT_FINITE, PART_DROPPED, SUPERSEDED, Cause, as_measure, is_number, step_member
+from toyspec.convert.losses import (
+    DAMAGED,
+    NOT_FINITE,
+    PART_DROPPED,
+    SUPERSEDED,
+    Cause,
+    Ledger,
+    as_measure,
+    is_number,
+    step_member,
+)
 from toyspec.convert.munin_artifacts import SCHEME, artifact_of
 from toyspec.convert.munin_export import GOALS, PROVENANCE_TOPIC, STATUSES
 from toyspec.convert.native_profiles import records
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.convert.timeline import Timeline, earliest
+from toyspec.convert.timeline import Timeline, earliest, is_wall
 from toyspec.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.losses import Ledger
     from toyspec.reading.records import Record
 
 PARAMETERS = Cause("null-setting", "changed", "a setting that was not finite is null")
@@ -47,7 +56,7 @@ class MuninImport:
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Yield ``run_start`` and the events of the log at *path*, if it is there."""
-        self._timeline = Timeline(self._ledger, earliest([self._manifest.get("started_at")]))
+        self._timeline = Timeline(self._ledger, earliest(self._walls(path)))
         self._directory = os.path.dirname(os.path.abspath(path))
         yield from self._start()
         if os.path.isfile(path):
@@ -56,8 +65,20 @@ class MuninImport:
         yield from self._flushed()
         if self._end is not None:
             value, place = self._end
-            yield {"kind": "run_end", "t": self._t(value.get("ended_at"), place), "reason": _REASONS[value["status"]]}
+            yield {
+                "kind": "run_end",
+                "t": self._timeline.t(value.get("ended_at"), place),
+                "reason": _REASONS[value["status"]],
+            }
             self._ledger.done()
+
+    def _walls(self, path: str) -> Iterator[Any]:
+        """Yield the start that the manifest has; without one, the times of the log."""
+        if is_wall(self._manifest.get("started_at")):
+            yield self._manifest["started_at"]
+        elif os.path.isfile(path):
+            for record in records(path, None, Ledger([DAMAGED]), dialect="munin"):
+                yield record.value.get("timestamp", record.value.get("ts"))
 
     def _start(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start``, and a note with those members of the manifest that it has no place for."""
@@ -72,10 +93,13 @@ class MuninImport:
                 ledger.done()
             start["config"] = params
         provenance = said.get("provenance")
-        members = {key: value for key, value in said.items() if key not in (*_FRAMING, "params", "provenance")}
+        members = {key: value for key, value in said.items() if key not in _FRAMING}
         if "group" not in members and isinstance(said.get("experiment"), str):
             members["group"] = members.pop("experiment")
-        members |= provenance if isinstance(provenance, dict) else {}
+        if isinstance(params, dict):
+            del members["params"]
+        if isinstance(provenance, dict):
+            members |= members.pop("provenance")
         rest: dict[str, Any] = {}
         for key, value in members.items():
             ledger.carry()
@@ -113,7 +137,7 @@ class MuninImport:
         if path is None:
             self._ledger.drop(MISSING_FILE, place, value)
             return
-        made = {"kind": "media", "t": self._t(value.get("ts"), place), "name": str(value.get("key"))}
+        made = {"kind": "media", "t": self._timeline.t(value.get("ts"), place), "name": str(value.get("key"))}
         made |= step_member(step, place, self._ledger)
         content = table_of_file(path, "rows") if value.get("kind") == "table" else File(path)
         yield {**made, "file": IncomingMedia(content, place)}
@@ -144,7 +168,7 @@ class MuninImport:
             return
         if number is None:
             self._ledger.changed(NOT_FINITE, f"{place}: {name}", "null", "null")
-        t = self._t(value.get("timestamp"), place)
+        t = self._timeline.t(value.get("timestamp"), place)
         at = step_member(value.get("step"), place, self._ledger)
         self._last_step = at.get("step", self._last_step)
         held = self._held
@@ -165,9 +189,6 @@ class MuninImport:
         if held is not None:
             yield held
 
-    def _t(self, wall: Any, place: str) -> float:
-        return self._timeline.t(wall if is_number(wall) else None, place)
-
     def _other(self, kind: Any, value: dict[str, Any], place: str) -> dict[str, Any] | None:
         t = self._timeline.last
         if kind == "define_metric" and isinstance(value.get("key"), str):
@@ -180,7 +201,7 @@ class MuninImport:
         if kind == "resumed":
             self._supersede_end()
         if kind == "resumed" and self._last_step is not None:
-            return {"kind": "run_resume", "t": self._t(value.get("at"), place), "from_step": self._last_step}
+            return {"kind": "run_resume", "t": self._timeline.t(value.get("at"), place), "from_step": self._last_step}
         return None
 
     def _definition(self, value: dict[str, Any], place: str) -> dict[str, Any]:

@@ -387,7 +387,7 @@ class _Import:
     def _at(self, time: Any, step: Any, place: str) -> dict[str, Any]:
         """Return time and step as members of a record."""
         wall = _wall(time)
-        t = self._timeline.t(float("nan") if wall is None else wall, place)
+        t = self._timeline.t(time if wall is None else wall, place)
         return {"t": t, **step_member(step, place, self._ledger)}
 
     def _other(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:

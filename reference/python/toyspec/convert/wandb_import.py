@@ -215,7 +215,7 @@ class WandbImport:
             self._summary.pop(name, None)
         objects = taken_objects(found)
         self._ledger.items += len(found)
-        record: dict[str, Any] = {"kind": "scalars", "t": self._t(wall, place)}
+        record: dict[str, Any] = {"kind": "scalars", "t": self._timeline.t(wall, place)}
         has_step = type(step) is int and step >= 0
         if has_step:
             record["step"] = self._rows.last_step = step
@@ -266,9 +266,6 @@ class WandbImport:
         self._ledger.done()
         return number
 
-    def _t(self, wall: Any, place: str) -> float:
-        return self._timeline.t(float(wall) if type(wall) in (int, float) else None, place)
-
     def _stats(self, body: bytes) -> Iterator[dict[str, Any]]:
         found = [(number, wire, value) for number, wire, value in fields(body) if number in (2, 3) and wire == 2]
         wall = next((messages.timestamp(value) for number, _, value in found if number == 2), None)
@@ -276,7 +273,7 @@ class WandbImport:
         place = "system metrics"
         items = messages.pairs(body)
         self._ledger.items += len(items)
-        record = {"kind": "system", "t": self._t(wall, place), "extra": extra}
+        record = {"kind": "system", "t": self._timeline.t(wall, place), "extra": extra}
         for name, value in items:
             if type(value) in (int, float) and type(value) is not bool:
                 extra[name] = self._number(name, value, place)
