@@ -241,7 +241,7 @@ def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_end_that_was_refused_is_not_completed(tmp_path: Path, leave: Call, ended: list[str]) -> None:
-    """A reason that no reader knows does not say success: the run has no end, unless something else says how it ended."""
+    """A reason that no reader knows does not say success: without another word on its end, the run has none."""
     run: Any = begun(tmp_path)
     run._is_kept = True
     run.run_end("failed")
