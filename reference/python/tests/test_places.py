@@ -25,7 +25,7 @@ from toyspec.checker import CheckOptions, iter_runs
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
 from toyspec.findings import FileReport
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import is_address, public, secret_of, without_secrets
 from toyspec.places.kept_blocks import KeptBlocks
 from toyspec.places.place import Entry
 from toyspec.reading.stream_files import locate_stream
@@ -54,6 +54,17 @@ def test_addresses_are_not_paths() -> None:
 def test_public_addresses_have_no_credentials(given: str, shown: str) -> None:
     """User, password and the query of a signed address are not shown; a key of a store may have a question mark."""
     assert shown == public(given)
+
+
+def test_credentials_are_of_the_address_that_had_them() -> None:
+    """A bucket that was named with a user is refused there, and not elsewhere; what is only shown is not remembered."""
+    assert "s3://shared/runs" == public("s3://key:secret@shared/runs")
+    assert ("key:secret@", "") == secret_of("s3://shared/runs/a/events.jsonl")
+    assert ("", "") == secret_of("s3://shared/runs-2")
+    assert "sftp://server/a" == public("sftp://user@server/a")
+    assert ("user@", "") == secret_of("sftp://server/b/c")
+    assert "https://kept/a" == without_secrets("https://user:word@kept/a?sig=b")
+    assert ("", "") == secret_of("https://kept/a")
 
 
 def test_reading_from_a_store_gives_what_reading_a_file_gives(store: Store, tmp_path: Path) -> None:

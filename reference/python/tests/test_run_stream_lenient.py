@@ -106,6 +106,18 @@ STEPS: dict[str, tuple[list[Call], list[dict[str, Any]], list[str]]] = {
             f"phase of scalars is left out, and all else is written: {PHASES} odd; {NAMED} (reported once)"
         ],
     ),
+    "steps of a phase that is none": (
+        [lambda run: run.step(7, loss=1.0, phase="odd"), lambda run: run.step(loss=2.0, phase="odd")],
+        [
+            {"kind": "scalars", "step": 7, "values": {"odd/loss": 1.0}},
+            {
+                "kind": "note", "topic": "left-out", "left_out": {"phase": 1},
+                "text": f"left out: phase ({PHASES} odd; {NAMED})",
+            },
+            {"kind": "scalars", "step": 8, "values": {"odd/loss": 2.0}},
+        ],
+        [f"phase of scalars is left out, and all else is written: {PHASES} odd; {NAMED} (reported once)"],
+    ),
     "an evaluation of a phase that is none": (
         [lambda run: run.eval("v", loss=1, phase="odd")],
         [

@@ -29,6 +29,7 @@ from toyspec.format.dialects import dialects
 FOLDER = Path(__file__).parent / "whole_conversions"
 RUNS = Path(__file__).parent / "transcripts" / "sorts"
 _MOST_LINES = 60
+_DEEP = "[" * 2000
 EXPORTED = [name for name in exportable() if load(name).FORMAT.export_needs is None]
 
 
@@ -168,6 +169,9 @@ def _wandb_rows() -> Iterator[bytes]:
         )
     )
     yield field(2, nested + typed + field(2, integer_field(1, 5)))
+    yield field(2, item("deep", _DEEP) + item("_step", "6"))
+    yield field(2, item("back", "1.5") + item("_step", "-7") + item("_timestamp", '"soon"'))
+    yield field(5, field(1, field(1, "late") + field(16, "3")))
 
 
 def _wandb_others() -> Iterator[bytes]:
@@ -202,7 +206,7 @@ def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
 
 _TRACKIO_ROWS: list[dict[str, Any]] = [
     {"loss": 0.5, "n": 2**60, "nan": "NaN", "none": None, "word": "warm", "deep": {"a": 1, "b.c": 2}, "flag": True},
-    {"pic": {"_type": "trackio.image", "file_path": "p/a.png", "caption": "a cat"}, "deep.a": 3, "deep": {"a": 4}},
+    {"pic": {"_type": "trackio.image", "file_path": "p/a.png", "caption": "a cat"}, "deep/a": 3, "deep": {"a": 4}},
     {"gone": {"_type": "trackio.image", "file_path": "p/no.png"}, "odd": {"_type": "trackio.odd"}, "list": [1, 2]},
     {"pics": [{"_type": "trackio.image", "file_path": "p/a.png"}, {"_type": "trackio.audio", "file_path": "../b"}]},
     {"t": {"_type": "trackio.table", "_value": [{"id": 1, "ok": "yes"}, {"id": 2, "more": 3}]}, "empty": []},
@@ -255,6 +259,82 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
     _fill_trackio(source / "demo.db")
     report = imported(source, tmp_path / "out", "trackio", max_examples=100)
     _compare("trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+_ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
+    "munin": {
+        "run.json": '{"schema_version":2,"experiment":1,"name":7,"id":"r","started_at":-1,"params":[1],"tags":["a",1],'
+        '"parent_id":"","provenance":{"git_commit":"c","git_dirty":1,"git_branch":"b","command":"x"}}',
+        "events.jsonl": [
+            {"type": "metric", "key": "loss", "value": 0.5, "step": 0, "timestamp": 1790000000.0},
+            {"type": "metric", "key": "loss", "value": 2**60 + 1, "step": 1.0, "timestamp": "soon"},
+            {"type": "metric", "key": "loss", "value": "high", "step": 2, "timestamp": 1790000002.0},
+            {"type": "metric", "key": "loss", "value": None, "step": -1, "timestamp": 1790000002.0},
+            {"type": "metric", "key": "loss", "value": 1.0, "timestamp": 1790000003.0},
+            {"type": "metric", "key": 5, "value": 1.0, "step": 3, "timestamp": 1790000003.0},
+            {"type": "define_metric", "key": "loss", "summary": "mean", "goal": "down", "step_metric": 3},
+            {"type": "define_metric", "key": "acc", "summary": "max"},
+            {"type": "define_metric", "key": None, "summary": "max"},
+            {"type": "media", "key": "pic", "path": "a.png", "step": True, "ts": 1790000004.0, "kind": "image"},
+            {"type": "media", "key": "pic", "path": "../a.png", "step": 4, "ts": 1790000004.0, "kind": "image"},
+            {"type": "artifact_output", "name": "weights", "version": "v1"},
+            {"type": "artifact_input", "name": "data", "version": "v2"},
+            {"type": "artifact_input", "version": "v2"},
+            {"type": "notes", "value": None},
+            {"type": "tags", "values": ["x"]},
+            {"type": "resumed", "at": 1790000005.0},
+            {"type": "finished", "status": "odd", "ended_at": 1790000006.0},
+            {"type": "finished", "status": "failed", "ended_at": 1790000006.0},
+            {"type": "finished", "status": "finished", "ended_at": 1790000007.0},
+            {"type": "other"},
+        ],
+        "a.png": "no picture",
+    },
+    "kaun": {
+        "run.json": '{"schema_version":1,"run_id":"r","created_at":"now","config":[1],"tags":["a",1],'
+        '"experiment":2,"x":0}',
+        "events.jsonl": [
+            {"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5, "epoch": 0.5},
+            {"type": "scalar", "step": -1, "wall_time": 1790000001.0, "tag": "loss", "value": 2**60 + 1, "epoch": -1},
+            {"type": "scalar", "step": "x", "wall_time": -5, "tag": "loss", "value": None, "minimize": True},
+            {"type": "scalar", "step": 3, "wall_time": 1790000003.0, "tag": "loss", "value": "high"},
+            {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h"},
+        ],
+    },
+    "kaun-deep": {
+        "run.json": _DEEP,
+        "events.jsonl": [{"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5}],
+    },
+    "metrics": {
+        "metrics.jsonl": [
+            {"step": 0, "loss": 0.5, "wall_time_ms": 1.0},
+            {"step": -1, "loss": None, "wall_time_ms": 2.0, "extra": {"acc": 2**60 + 1}},
+            {"step": 1.5, "loss": 0.25, "wall_time_ms": -1.0, "extra": {"word": "x", "flag": True}},
+            {"loss": 0.125, "wall_time_ms": 3.0, "extra": 7},
+        ]
+    },
+    "dvclive": {
+        "metrics.json": '{"step":3,"loss":0.25,"best":"nan","word":"x","flag":true,"list":[1],"a":{"b":1},"a/b":2}',
+        "params.yaml": "lr: 0.5\nrate: .nan\nnet: {depth: 2, rates: [.inf, 1]}\n",
+        "plots/metrics/loss.tsv": "step\ttimestamp\tloss\n"
+        "0\t1790000000000\t0.5\n-1\t0\t0.25\n1\t\tinf\nx\t1\t2\n2\t5\n",
+        "plots/images/a.png": "no picture",
+    },
+    "dvclive-deep": {"metrics.json": _DEEP, "plots/metrics/loss.tsv": "step\tloss\n0\t0.5\n"},
+}
+"""The files of sources, by their path: a text, or a list of JSON Lines. Each has what no program should write."""
+
+
+@pytest.mark.parametrize("name", _ODD_SOURCES)
+def test_whole_import_of_what_no_program_writes(name: str, tmp_path: Path) -> None:
+    """Every odd value is carried, or in the report with its place and its value; none ends the import."""
+    source = tmp_path / "source" / "r"
+    for place, content in _ODD_SOURCES[name].items():
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else "".join(f"{json.dumps(record)}\n" for record in content)
+        (source / place).write_text(text, encoding="utf-8", newline="\n")
+    report = imported(source, tmp_path / "out", name.partition("-")[0], max_examples=100)
+    _compare(f"odd-source-{name}", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("run", ["whole", "resumed", "broken", "odd"])

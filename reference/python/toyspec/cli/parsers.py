@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from toyspec.cli.terminal import columns
 from toyspec.generated.rules import SUMMARY
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import is_address, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,7 +111,8 @@ def local_path(text: str) -> str:
     """Return *text*; raise ArgumentTypeError for an address, where nothing can be appended to or replaced."""
     if is_address(text):
         raise argparse.ArgumentTypeError(
-            f"{public(text)!r} must be a path on this machine, not an address; copy between the two"
+            f"{without_secrets(text)!r} must be a path on this machine, not an address; "
+            "copy the files from there before, or the result to there afterwards"
         )
     return text
 

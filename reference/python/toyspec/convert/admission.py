@@ -23,6 +23,10 @@ class Admission:
         self._ledger = ledger
         self._cause = cause
 
+    def begin(self, start: dict[str, Any]) -> None:
+        """Take *start*, the ``run_start``, which is not counted."""
+        self._progress.take("run_start", start)
+
     def lines(self, record: dict[str, Any], place: str) -> list[bytes]:
         """Return the line of *record*, settled as done; none if it was dropped."""
         kind = record.get("kind")

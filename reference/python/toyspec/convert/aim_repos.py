@@ -23,7 +23,10 @@ from toyspec.convert.losses import (
     TIME_UNUSABLE,
     Cause,
     as_measure,
+    as_setting,
+    at_step,
     is_number,
+    step_member,
 )
 from toyspec.convert.sources import identity_of, size_of
 from toyspec.convert.timeline import Timeline
@@ -138,15 +141,11 @@ def _of_run(run: Any, points: sqlite3.Connection, ledger: Ledger) -> Iterator[di
     sequences = run.meta_run_tree.subtree("traces").collect(strict=False)
     others = sum(map(len, sequences.values())) - len(metrics)
     if others:
-        ledger.items += others
-        ledger.drop(NO_PLACE, "sequences", f"{others} that are not numbers", count=others)
+        ledger.lose(NO_PLACE, "sequences", f"{others} that are not numbers", count=others)
     for wall, step, epoch, metric, value in points.execute("SELECT * FROM points ORDER BY wall, step, metric"):
-        place = f"{metric} at step {step}"
+        place = at_step(step, metric)
         record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall, place)}
-        if isinstance(step, int) and step >= 0:
-            record["step"] = step
-        else:
-            ledger.changed(STEP_UNUSABLE, place, step)
+        record |= step_member(step, place, ledger)
         if epoch is not None and epoch >= 0:
             record["epoch"] = epoch
         record["values"] = {metric: as_measure(float(value), place, ledger)}
@@ -172,9 +171,7 @@ def _number(value: Any) -> float | None:
 
 
 def _start(run: Any, timeline: Timeline, ledger: Ledger) -> dict[str, Any]:
-    start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
-    if timeline.started_at is not None:
-        start["started_at"] = timeline.started_at
+    start = timeline.run_start()
     facts = {"name": run.name, "group": run.experiment, "tags": list(run.tags), "notes": run.description}
     facts["name"] = None if run.name == f"Run: {run.hash}" else run.name
     for key, value in facts.items():
@@ -195,10 +192,7 @@ def _setting(value: Any, place: str, ledger: Ledger) -> Any:
         return {str(key): _setting(member, f"{place}/{key}", ledger) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_setting(member, place, ledger) for member in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        ledger.changed(NOT_FINITE, place, value, "null")
-        return None
     if value is None or isinstance(value, bool | int | float | str):
-        return value
+        return as_setting(value, place, ledger)
     ledger.changed(SETTING_AS_TEXT, place, type(value).__name__, value)
     return str(value)

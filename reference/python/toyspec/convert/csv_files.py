@@ -78,7 +78,7 @@ def _table(folder: str, name: str, header: list[str]) -> Iterator[Writer]:
 def _contents(run: ExportedRun) -> tuple[list[str], bool]:
     """Return the names of the measures, sorted, and whether there are texts: a table needs all of them first."""
     names, has_texts = set[str](), False
-    for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
+    for item in run.items(Ledger(FORMAT.export_causes)):
         if item.kind == "measure":
             names.add(item.name)
         has_texts = has_texts or item.kind == "text"

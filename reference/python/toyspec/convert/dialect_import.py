@@ -19,6 +19,7 @@ from toyspec.convert.losses import (
     Cause,
     as_measure,
     drop_damage,
+    step_member,
 )
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import Timeline
@@ -101,10 +102,8 @@ class _Import:
     def events(self, name: str) -> Events:
         """Yield ``run_start`` and a record for each row with values."""
         origin, time = self._learn()
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
         self._timeline = Timeline(self._ledger, 0.0 if origin == "run" else time)
-        if origin == "unix" and self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
+        start = self._timeline.run_start(name=name)
         if origin is None:
             self._ledger.note("the source has no times, so t is 0 in every record")
         if self._config:
@@ -183,8 +182,7 @@ class _Import:
         """Return the lines of *block* at *times*, settled as carried."""
         said, count = block.said, len(block.lines)
         self._timeline.take(times[-1])
-        self._ledger.items += count * len(block.table.names)
-        self._ledger.carried += count * len(block.table.names)
+        self._ledger.carry(count * len(block.table.names))
         members: dict[str, Sequence[Any]] = {"t": times}
         if said.phases is not None:
             members["phase"] = said.phases
@@ -233,9 +231,8 @@ class _Import:
         members = flattened(row.value, hidden=hidden)
         if self._is_json and has_repeated_key(row.raw, row.value):
             hidden += repeated_members(row.raw[row.raw.find(b"{") :])
-        self._ledger.items += len(hidden)
         for name, value in hidden:
-            self._ledger.drop(REPEATED, f"{place}: {name}", value)
+            self._ledger.lose(REPEATED, f"{place}: {name}", value)
         return members
 
     def _frame(self, row: rows.Row, members: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -250,10 +247,7 @@ class _Import:
         if "time" in own:
             ledger.done()
         if "step" in own and own["step"] != own.get("epoch"):
-            if type(row.step) is int and row.step >= 0:
-                record["step"] = row.step
-            else:
-                ledger.changed(STEP_UNUSABLE, place, members[own["step"]])
+            record |= step_member(members[own["step"]] if row.step is None else row.step, place, ledger)
             ledger.done()
         elif "step" in own and type(row.step) is int and row.step >= 0:
             record["step"] = row.step

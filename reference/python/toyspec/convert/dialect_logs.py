@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.convert.dialect_import import CAUSES, choice_of, events_of
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below
+from toyspec.convert.sources import files_below, identity_of, is_file, name_below
 from toyspec.errors import SourceError, StreamError
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.recognition import has_text
@@ -115,8 +115,6 @@ def _head_of(path: str) -> bytes:
     if os.path.isdir(path):
         parts = parts_file(path)
         return b"" if parts is None else parts.read(HEAD_BYTES)
-    if not path.endswith(".gz"):
-        return head_of(path, HEAD_BYTES)
     try:
         return unpacked_head(path, HEAD_BYTES)[0] if is_file(path) else b""
     except (StreamError, GzipDataError):

@@ -27,10 +27,12 @@ from toyspec.convert.losses import (
     WITHOUT_STEP,
     as_measure,
     as_setting,
+    at_step,
     is_number,
+    step_member,
 )
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
@@ -116,23 +118,19 @@ def _events(directory: str, tables: list[str], name: str, ledger: Ledger) -> Ite
 
 def _merged(rows: sqlite3.Connection, source: tuple[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
     directory, name = source
-    timeline = Timeline(ledger, rows.execute("SELECT min(wall) FROM rows").fetchone()[0])
-    start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name}
-    if timeline.started_at is not None:
-        start["started_at"] = timeline.started_at
-    else:
+    # One value without a time must not take the times of all others.
+    timeline = Timeline(ledger, earliest(wall for (wall,) in rows.execute("SELECT DISTINCT wall FROM rows")))
+    start = timeline.run_start(name=name)
+    if timeline.start is None:
         ledger.note("the source has no times, so t is 0 in every record")
     config = _config(os.path.join(directory, _PARAMS), ledger)
     if config:
         start["config"] = config
     yield start
     for wall, step, metric, value in rows.execute("SELECT * FROM rows ORDER BY wall, step, metric"):
-        place = f"{metric} at step {step}"
+        place = at_step(step, metric)
         record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall, place)}
-        if step is None or step < 0:
-            ledger.changed(STEP_UNUSABLE, place, step)
-        else:
-            record["step"] = step
+        record |= step_member(step, place, ledger)
         record["values"] = {metric: as_measure(float(value), place, ledger)}
         ledger.done()
         yield record
@@ -166,8 +164,7 @@ def _config(path: str, ledger: Ledger) -> dict[str, Any]:
     try:
         config = parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace"))
     except ValueError as error:
-        ledger.items += 1
-        ledger.drop(DAMAGED, _PARAMS, str(error))
+        ledger.lose(DAMAGED, _PARAMS, str(error))
         return {}
     ledger.items += len(config)
     for key, value in config.items():
@@ -180,16 +177,14 @@ def _latest(path: str, known: set[str], t: float, ledger: Ledger) -> Iterator[di
     """Yield the values of metrics.json that have no table."""
     try:
         document = msgspec.json.decode(head_of(path, _LONGEST))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        ledger.items += 1
-        ledger.drop(DAMAGED, _LATEST, str(error))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        ledger.lose(DAMAGED, _LATEST, str(error))
         return
     values: dict[str, float | None] = {}
     hidden: list[tuple[str, Any]] = []
     members = flattened(document, hidden=hidden) if isinstance(document, dict) else {}
-    ledger.items += len(hidden)
     for name, value in hidden:
-        ledger.drop(REPEATED, f"{_LATEST}: {name}", value)
+        ledger.lose(REPEATED, f"{_LATEST}: {name}", value)
     for name, value in members.items():
         if name in known or name == "step":
             continue

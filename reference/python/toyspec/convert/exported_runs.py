@@ -105,8 +105,7 @@ class ExportedRun:
         """Return the ledger of an export of the run for *causes*; the logs of its other ranks are dropped in it."""
         ledger = Ledger((*causes, OTHER_RANK), max_examples=max_examples, watch=watch)
         for rank, path in ranks_beside(self.stream).items():
-            ledger.items += 1
-            ledger.drop(OTHER_RANK, f"rank {rank}", os.path.basename(path))
+            ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
         return ledger
 
     @property
@@ -187,8 +186,7 @@ class ExportedRun:
 def drop_file(record: Mapping[str, Any], place: str, ledger: Ledger) -> None:
     """Report the file of *record* at *place*, if it has one, for a format that keeps records only."""
     if record.get("kind") in _KINDS_WITH_FILES:
-        ledger.items += 1
-        ledger.drop(NO_PLACE, f"{place}: file of the record {record['kind']}", record.get("name") or record.get("path"))
+        ledger.lose(NO_PLACE, f"{place}: file of the record {record['kind']}", record.get("name") or record.get("path"))
 
 
 def by_record(items: Iterator[Item]) -> Iterator[list[Item]]:

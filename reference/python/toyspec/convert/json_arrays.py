@@ -124,5 +124,4 @@ def _drop_annotations(run: ExportedRun, start: dict[str, Any], ledger: Ledger) -
     """Report what annotations say in place of *start*: the records of an array are those of the stream."""
     for name, value in run.start.items():
         if name not in start or start[name] != value:
-            ledger.items += 1
-            ledger.drop(NO_PLACE, f"annotation: {name}", value)
+            ledger.lose(NO_PLACE, f"annotation: {name}", value)

@@ -13,17 +13,20 @@ from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
+    PART_DROPPED,
     ROUNDED,
     STEP_UNUSABLE,
     SUPERSEDED,
     TIME_JUMPS,
     TIME_UNUSABLE,
     WITHOUT_STEP,
+    Ledger,
     as_measure,
+    step_member,
 )
 from toyspec.convert.native_profiles import find_native, has_native, records
-from toyspec.convert.sources import head_of
-from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.sources import object_in
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.format.record_mapping import cut_count
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
-    from toyspec.convert.losses import Ledger
     from toyspec.reading.records import Record
 
 
@@ -49,11 +51,9 @@ FORMAT = Format(
     lossless="scalars, settings, tags",
     version="toyspec itself",
     in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
+    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PART_DROPPED, NO_PLACE, DAMAGED),
     export_causes=(NOT_FINITE, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
 )
-
-_LONGEST = 1 << 24
 
 
 def recognise(path: str) -> bool:
@@ -68,13 +68,10 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
     manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
-    scratch = type(ledger)(FORMAT.import_causes, max_examples=0)
+    scratch = Ledger(FORMAT.import_causes)
     first = next((record.time for record in records(stream, "kaun/v1", scratch)), None)
-    walls = [wall for wall in (manifest.get("created_at"), first) if is_wall(wall) and wall]
-    timeline = Timeline(ledger, min(walls) if walls else None)
-    start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
-    if timeline.started_at is not None:
-        start["started_at"] = timeline.started_at
+    timeline = Timeline(ledger, earliest((manifest.get("created_at"), first)))
+    start = timeline.run_start()
     for theirs, ours, kind in (("config", "config", dict), ("tags", "tags", list), ("experiment", "group", str)):
         if isinstance(manifest.get(theirs), kind):
             start[ours] = manifest[theirs]
@@ -87,13 +84,9 @@ def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
 def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
     if not os.path.isfile(path):
         return {}
-    try:
-        value = msgspec.json.decode(head_of(path, _LONGEST))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        value = None
-    if not isinstance(value, dict):
-        ledger.items += 1
-        ledger.drop(DAMAGED, MANIFEST_FILE, "not a JSON object")
+    value = object_in(path)
+    if value is None:
+        ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
         return {}
     framing = {"schema_version", "run_id", "created_at"}
     kept = {"config": dict, "tags": list, "experiment": str}
@@ -119,12 +112,11 @@ def _record(record: Record, timeline: Timeline, goals: dict[str, str], ledger: L
         if goals.get(tag) != goal:
             goals[tag] = goal
             yield {"kind": "define", "t": made["t"], "name": tag, "goal": goal}
-    if record.step is not None:
-        made["step"] = record.step
-    else:
-        ledger.changed(STEP_UNUSABLE, place, record.get("step"))
-    if record.epoch is not None and (epoch := cut_count(record.epoch)) is not None:
+    made |= step_member(record.get("step") if record.step is None else record.step, place, ledger)
+    if (epoch := cut_count(record.get("epoch"))) is not None:
         made["epoch"] = epoch
+    elif record.get("epoch") is not None:
+        ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
     made["values"] = {
         tag: None if value is None else as_measure(value, f"{place}: {tag}", ledger)
         for tag, value in record.values.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -103,7 +104,7 @@ class Ledger:
     """Counts the items of one conversion.
 
     ``items`` is raised where an item is read. Each then ends in ``done`` or ``drop``; ``changed`` before ``done`` says
-    that the item differs in the result.
+    that the item differs in the result. ``carry`` and ``lose`` count items of which nothing else is to be said.
     """
 
     def __init__(
@@ -156,6 +157,16 @@ class Ledger:
         self.drops += count
         self._add(cause, count, place, value, None)
 
+    def carry(self, count: int = 1) -> None:
+        """Count *count* items that are the same in the result."""
+        self.items += count
+        self.carried += count
+
+    def lose(self, cause: Cause, place: str, value: object, *, count: int = 1) -> None:
+        """Count *count* items that are not in the result."""
+        self.items += count
+        self.drop(cause, place, value, count=count)
+
     def note(self, text: str) -> None:
         """Add a fact about the run as a whole, once."""
         if text not in self.notes:
@@ -173,27 +184,51 @@ class Ledger:
             loss = self._losses[cause.name] = Loss(cause.name, declared.effect, declared.meaning, 0, [])
         loss.count += count
         if len(loss.examples) < self._max_examples:
-            shown = None if became is None else shortened(str(became))
-            loss.examples.append(Example(shortened(place), shortened(str(value)), shown))
+            shown = None if became is None else shortened(_said(became))
+            loss.examples.append(Example(shortened(place), shortened(_said(value)), shown))
+
+
+def _said(value: object) -> str:
+    """Return *value* as a source writes it: a text unchanged, and what JSON has as JSON."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if value is None or isinstance(value, bool | dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return str(value)
 
 
 def drop_damage(report: ReadReport, ledger: Ledger) -> None:
     """Drop each place of a stream that could not be read, by the *report* of its reading."""
     for gap in report.gaps:
-        ledger.items += 1
-        ledger.drop(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
+        ledger.lose(DAMAGED, f"line {gap.line}", f"{gap.length} bytes: {gap.reason}")
     if report.unlisted_gaps:
-        ledger.items += report.unlisted_gaps
-        ledger.drop(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
+        ledger.lose(DAMAGED, "further lines", "unreadable", count=report.unlisted_gaps)
     if report.fragment is not None:
-        ledger.items += 1
         lost = f"{report.fragment.length} bytes after the last complete record"
-        ledger.drop(DAMAGED, f"line {report.fragment.number}", lost)
+        ledger.lose(DAMAGED, f"line {report.fragment.number}", lost)
 
 
 def is_number(value: Any) -> bool:
     """Return whether *value* is a number, which booleans are not."""
     return type(value) in (float, int)
+
+
+def at_step(step: object, name: str = "") -> str:
+    """Return where a row, or its value *name*, was: for reports."""
+    if not name:
+        return "no step" if step is None else f"step {step}"
+    return f"{name} without a step" if step is None else f"{name} at step {step}"
+
+
+def step_member(step: Any, place: str, ledger: Ledger) -> dict[str, int]:
+    """Return *step* as a member; nothing without one, and, with an entry in the ledger, if it is not an integer ≥ 0."""
+    if type(step) is float and step.is_integer():
+        step = int(step)
+    if type(step) is int and step >= 0:
+        return {"step": step}
+    if step is not None:
+        ledger.changed(STEP_UNUSABLE, place, step)
+    return {}
 
 
 def as_setting(value: Any, place: str, ledger: Ledger) -> Any:

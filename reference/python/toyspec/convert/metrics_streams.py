@@ -23,6 +23,7 @@ from toyspec.convert.losses import (
     Ledger,
     as_measure,
     is_number,
+    step_member,
 )
 from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.timeline import Timeline
@@ -86,10 +87,8 @@ def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
         members |= extra if isinstance(extra, dict) else {}
         ledger.items += len(members)
         made: dict[str, Any] = {"kind": "scalars", "t": timeline.t(record.time, place)}
-        if record.step is not None:
-            made["step"] = record.step
-        elif members:
-            ledger.changed(STEP_UNUSABLE, place, value.get("step"))
+        if members:
+            made |= step_member(value.get("step") if record.step is None else record.step, place, ledger)
         values: dict[str, float | None] = {}
         for name, item in members.items():
             if item is not None and not is_number(item):
@@ -117,7 +116,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
 def _loss_of(run: ExportedRun) -> str:
     """Return the name of the training loss of *run*, as `toyspec show` finds it."""
     names: set[str] = set()
-    for item in run.items(Ledger(FORMAT.export_causes, max_examples=0)):
+    for item in run.items(Ledger(FORMAT.export_causes)):
         if item.kind == "measure" and item.name in LOSS_NAMES:
             names.add(item.name)
             if item.name == LOSS_NAMES[0]:

@@ -130,8 +130,7 @@ def _metrics(key: str, path: str, run_id: str, ledger: Ledger) -> Iterator[tuple
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_TEXT), b""), 1):
             parsed = _line(line.split()) if line.endswith(b"\n") else None
             if parsed is None:
-                ledger.items += 1
-                ledger.drop(DAMAGED, f"{key}, line {number}", line)
+                ledger.lose(DAMAGED, f"{key}, line {number}", line)
             else:
                 value, timestamp, step = parsed
                 is_nan = value != value  # noqa: PLR0124 - NaN alone differs from itself

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, Cause, at_step, step_member
 from toyspec.convert.scalar_lines import line_of_scalars, lines_of_values
-from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.timeline import Timeline, earliest, is_wall
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class MlflowImport:
         # One value without a time must not take the times of all others that are before the start.
         query = "SELECT min(timestamp) FROM metrics WHERE run_uuid = ? AND timestamp > 0"
         first = next(self._rows(query), (None,))[0]
-        walls = [ms / 1000 for ms in (start, first) if isinstance(ms, int) and ms > 0 and is_wall(ms / 1000)]
-        self._timeline = Timeline(self._ledger, min(walls) if walls else None)
+        self._timeline = Timeline(self._ledger, earliest(ms / 1000 for ms in (start, first) if isinstance(ms, int)))
         yield self._start(name, group)
         rows = self._rows(
             "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step, key"
@@ -85,24 +84,19 @@ class MlflowImport:
         try:
             yield from self._database.execute(query, (self._run_id,))
         except DATABASE_ERRORS as error:
-            self._ledger.items += 1
-            self._ledger.drop(DAMAGED, "database", str(error))
+            self._ledger.lose(DAMAGED, "database", str(error))
 
     def _start(self, name: Any, group: Any) -> dict[str, Any]:
         ledger = self._ledger
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
+        start = self._timeline.run_start()
         if name:
             start["name"] = str(name)
         if group:
             start["group"] = str(group)
         config = {str(key): value for key, value in self._rows("SELECT key, value FROM params WHERE run_uuid = ?")}
-        ledger.items += len(config)
-        for _ in config:
-            ledger.done()
+        ledger.carry(len(config))
         if config:
             start["config"] = config
-        if self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
         tags: list[str] = []
         for key, value in self._rows("SELECT key, value FROM tags WHERE run_uuid = ? ORDER BY key"):
             self._tag(str(key), str(value or ""), start, tags)
@@ -139,19 +133,16 @@ class MlflowImport:
         if not all(abs(value) < self._largest for value in values) or not self._timeline.follows(times):
             return None
         self._timeline.take(times[-1])
-        self._ledger.items += len(rows)
-        self._ledger.carried += len(rows)
+        self._ledger.carry(len(rows))
         return lines_of_values(times, steps, names, values)
 
     def _metric(self, key: Any, value: Any, timestamp: Any, step: Any, is_nan: Any) -> bytes:
         ledger = self._ledger
         name = str(key)
-        place = f"{name} at step {step}"
+        place = at_step(step, name)
         ledger.items += 1
-        t = self._timeline.t(timestamp / 1000 if isinstance(timestamp, int) else float("nan"), place)
-        kept: int | None = step if type(step) is int and step >= 0 else None
-        if kept is None:
-            ledger.changed(STEP_UNUSABLE, place, step)
+        t = self._timeline.t(timestamp / 1000 if isinstance(timestamp, int) else timestamp, place)
+        kept = step_member(step, place, ledger).get("step")
         number: float | None = float(value) if isinstance(value, int | float) else float("nan")
         assert number is not None
         if is_nan or number - number != 0.0:
@@ -165,8 +156,7 @@ class MlflowImport:
         return line_of_scalars(t, kept, {name: number})
 
     def _end(self, status: str, end: Any) -> dict[str, Any]:
-        self._ledger.items += 1
-        self._ledger.done()
+        self._ledger.carry()
         made: dict[str, Any] = {"kind": "run_end", "t": self._timeline.last, "reason": _REASONS[status]}
         if isinstance(end, int) and is_wall(end / 1000):
             made["ended_at"] = utc_text(end / 1000)

@@ -13,7 +13,7 @@ from toyspec.convert.databases import DATABASE_ERRORS, opened, tables_of
 from toyspec.convert.incoming_files import IncomingArtifact, IncomingMedia
 from toyspec.convert.losses import DAMAGED, NO_PLACE
 from toyspec.convert.sources import files_below
-from toyspec.places.addresses import public
+from toyspec.places.addresses import without_secrets
 from toyspec.writing.media import File
 
 if TYPE_CHECKING:
@@ -47,12 +47,10 @@ def others_of(path: str, run_id: str, t: float, ledger: Ledger) -> Iterator[dict
             # Databases of older versions have no datasets.
             if tables_of(path) >= {"inputs", "datasets"}:
                 for (name,) in database.execute(_DATASETS, (run_id,)):
-                    ledger.items += 1
-                    ledger.drop(NO_PLACE, "dataset", name)
+                    ledger.lose(NO_PLACE, "dataset", name)
             addresses = [address for (address,) in database.execute(_ARTIFACTS, (run_id,))]
     except DATABASE_ERRORS as error:
-        ledger.items += 1
-        ledger.drop(DAMAGED, "database", str(error))
+        ledger.lose(DAMAGED, "database", str(error))
         return
     for address in addresses:
         directory = local_directory(address)
@@ -66,7 +64,8 @@ def others_of(path: str, run_id: str, t: float, ledger: Ledger) -> Iterator[dict
 def note_elsewhere(address: object, ledger: Ledger) -> None:
     """Note that artifacts at *address*, which is not a directory of this machine, were not looked for."""
     if address:
-        ledger.note(f"artifacts at {public(str(address))} were not looked for: bring them to this machine to keep them")
+        shown = without_secrets(str(address))
+        ledger.note(f"artifacts at {shown} were not looked for: bring them to this machine to keep them")
 
 
 def _is_below(path: str, home: str) -> bool:

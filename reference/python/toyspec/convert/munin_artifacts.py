@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from toyspec.convert.incoming_files import file_below
-from toyspec.convert.sources import files_below, head_of
+from toyspec.convert.sources import files_below, object_in
 from toyspec.writing.artifacts import placed_file
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 KINDS: Final = ("dataset", "model", "checkpoint", "file", "dir", "other")
 SCHEME: Final = "munin:"
 """Begins the address of an artifact, ``munin:NAME:VERSION``."""
-
-_LONGEST = 1 << 24
 
 
 class MuninArtifact(NamedTuple):
@@ -41,11 +39,8 @@ def artifact_of(directory: str, name: str, version: str) -> MuninArtifact | None
     """Return the artifact that the run *directory* names; None where the root has no manifest of it."""
     root = root_of(directory)
     manifest = file_below(os.path.join(root, "artifacts"), f"{name}/versions/{version}/manifest.json")
-    try:
-        found = msgspec.json.decode(head_of(manifest, _LONGEST)) if manifest else None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        found = None
-    if not isinstance(found, dict):
+    found = object_in(manifest) if manifest else None
+    if found is None:
         return None
     digest, size = found.get("digest"), found.get("size_bytes")
     return MuninArtifact(

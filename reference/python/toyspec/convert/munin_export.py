@@ -19,6 +19,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.munin_artifacts import SCHEME, write_artifact
 from toyspec.convert.shown_tables import rows_of
+from toyspec.convert.sources import json_of
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
 if TYPE_CHECKING:
@@ -163,20 +164,13 @@ def _take(item: Item, manifest: dict[str, Any], ledger: Ledger) -> bool:
 
 def _take_provenance(item: Item, manifest: dict[str, Any]) -> bool:
     """Put back what an import kept of a manifest; return False if the note is another one."""
-    said = _json_of(item.value.get("text"))
+    said = json_of(item.value.get("text"))
     if not isinstance(said, dict):
         return False
     for key, value in said.items():
         if key not in ("schema_version", "id", "started_at", "params"):
             (manifest["provenance"] if key in _MACHINE else manifest)[key] = value
     return True
-
-
-def _json_of(text: Any) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
-        return None
 
 
 def _take_part(item: Item, provenance: dict[str, Any], ledger: Ledger) -> bool:
@@ -220,7 +214,7 @@ def _event(item: Item, run: ExportedRun, ledger: Ledger) -> dict[str, Any] | Non
 
 def _remark(value: dict[str, Any]) -> dict[str, Any] | None:
     """Return the event of a note that munin has one for: of the topic ``notes``, ``tags`` or ``summary``."""
-    topic, said = value.get("topic"), _json_of(value.get("text"))
+    topic, said = value.get("topic"), json_of(value.get("text"))
     if topic == "notes":
         return {"type": "notes", "value": value.get("text")}
     if topic == "tags" and isinstance(said, list) and all(isinstance(each, str) for each in said):

@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
-from toyspec.convert.losses import NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, SUPERSEDED, Cause, as_measure, is_number
+from toyspec.convert.losses import (
+    DAMAGED,
+    NOT_FINITE,
+    PART_DROPPED,
+    SUPERSEDED,
+    Cause,
+    Ledger,
+    as_measure,
+    is_number,
+    step_member,
+)
 from toyspec.convert.munin_artifacts import SCHEME, artifact_of
 from toyspec.convert.munin_export import GOALS, PROVENANCE_TOPIC, STATUSES
 from toyspec.convert.native_profiles import records
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.timeline import Timeline, earliest, is_wall
 from toyspec.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.losses import Ledger
     from toyspec.reading.records import Record
 
 PARAMETERS = Cause("null-setting", "changed", "a setting that was not finite is null")
@@ -47,8 +56,7 @@ class MuninImport:
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Yield ``run_start`` and the events of the log at *path*, if it is there."""
-        started = self._manifest.get("started_at")
-        self._timeline = Timeline(self._ledger, started if is_wall(started) else None)
+        self._timeline = Timeline(self._ledger, earliest(self._walls(path)))
         self._directory = os.path.dirname(os.path.abspath(path))
         yield from self._start()
         if os.path.isfile(path):
@@ -57,15 +65,25 @@ class MuninImport:
         yield from self._flushed()
         if self._end is not None:
             value, place = self._end
-            yield {"kind": "run_end", "t": self._t(value.get("ended_at"), place), "reason": _REASONS[value["status"]]}
+            yield {
+                "kind": "run_end",
+                "t": self._timeline.t(value.get("ended_at"), place),
+                "reason": _REASONS[value["status"]],
+            }
             self._ledger.done()
+
+    def _walls(self, path: str) -> Iterator[Any]:
+        """Yield the start that the manifest has; without one, the times of the log."""
+        if is_wall(self._manifest.get("started_at")):
+            yield self._manifest["started_at"]
+        elif os.path.isfile(path):
+            for record in records(path, None, Ledger([DAMAGED]), dialect="munin"):
+                yield record.value.get("timestamp", record.value.get("ts"))
 
     def _start(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start``, and a note with those members of the manifest that it has no place for."""
         ledger, said = self._ledger, self._manifest
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0}
-        if self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
+        start = self._timeline.run_start()
         params = said.get("params")
         if isinstance(params, dict) and params:
             ledger.items += len(params)
@@ -75,14 +93,16 @@ class MuninImport:
                 ledger.done()
             start["config"] = params
         provenance = said.get("provenance")
-        members = {key: value for key, value in said.items() if key not in (*_FRAMING, "params", "provenance")}
+        members = {key: value for key, value in said.items() if key not in _FRAMING}
         if "group" not in members and isinstance(said.get("experiment"), str):
             members["group"] = members.pop("experiment")
-        members |= provenance if isinstance(provenance, dict) else {}
+        if isinstance(params, dict):
+            del members["params"]
+        if isinstance(provenance, dict):
+            members |= members.pop("provenance")
         rest: dict[str, Any] = {}
         for key, value in members.items():
-            ledger.items += 1
-            ledger.done()
+            ledger.carry()
             if not _take(start, key, value):
                 rest[key] = value
         yield start
@@ -117,11 +137,8 @@ class MuninImport:
         if path is None:
             self._ledger.drop(MISSING_FILE, place, value)
             return
-        made = {"kind": "media", "t": self._t(value.get("ts"), place), "name": str(value.get("key"))}
-        if type(step) is int and step >= 0:
-            made["step"] = step
-        else:
-            self._ledger.changed(STEP_UNUSABLE, place, step)
+        made = {"kind": "media", "t": self._timeline.t(value.get("ts"), place), "name": str(value.get("key"))}
+        made |= step_member(step, place, self._ledger)
         content = table_of_file(path, "rows") if value.get("kind") == "table" else File(path)
         yield {**made, "file": IncomingMedia(content, place)}
 
@@ -145,21 +162,19 @@ class MuninImport:
         yield made
 
     def _metric(self, value: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
-        number, step, name = value.get("value"), value.get("step"), value["key"]
+        number, name = value.get("value"), value["key"]
         if not (number is None or is_number(number)):
             self._ledger.drop(self._unknown, place, value)
             return
         if number is None:
             self._ledger.changed(NOT_FINITE, f"{place}: {name}", "null", "null")
-        t = self._t(value.get("timestamp"), place)
-        if not (type(step) is int and step >= 0):
-            self._ledger.changed(STEP_UNUSABLE, place, step)
-            step = None
-        self._last_step = step if step is not None else self._last_step
+        t = self._timeline.t(value.get("timestamp"), place)
+        at = step_member(value.get("step"), place, self._ledger)
+        self._last_step = at.get("step", self._last_step)
         held = self._held
-        if held is None or (held["t"], held.get("step")) != (t, step) or name in held["values"]:
+        if held is None or (held["t"], held.get("step")) != (t, at.get("step")) or name in held["values"]:
             yield from self._flushed()
-            held = self._held = {"kind": "scalars", "t": t, **({} if step is None else {"step": step}), "values": {}}
+            held = self._held = {"kind": "scalars", "t": t, **at, "values": {}}
         held["values"][name] = None if number is None else as_measure(number, f"{place}: {name}", self._ledger)
         self._ledger.done()
 
@@ -174,9 +189,6 @@ class MuninImport:
         if held is not None:
             yield held
 
-    def _t(self, wall: Any, place: str) -> float:
-        return self._timeline.t(wall if is_number(wall) else None, place)
-
     def _other(self, kind: Any, value: dict[str, Any], place: str) -> dict[str, Any] | None:
         t = self._timeline.last
         if kind == "define_metric" and isinstance(value.get("key"), str):
@@ -189,7 +201,7 @@ class MuninImport:
         if kind == "resumed":
             self._supersede_end()
         if kind == "resumed" and self._last_step is not None:
-            return {"kind": "run_resume", "t": self._t(value.get("at"), place), "from_step": self._last_step}
+            return {"kind": "run_resume", "t": self._timeline.t(value.get("at"), place), "from_step": self._last_step}
         return None
 
     def _definition(self, value: dict[str, Any], place: str) -> dict[str, Any]:

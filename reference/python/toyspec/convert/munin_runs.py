@@ -6,8 +6,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
 from toyspec.convert.losses import (
@@ -25,7 +23,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.munin_export import NULL_UNREAD, SETTING_AS_TEXT, STATUSES, write_run
 from toyspec.convert.munin_import import PARAMETERS, MuninImport
-from toyspec.convert.sources import files_below, head_of, identity_of, size_of
+from toyspec.convert.sources import files_below, identity_of, object_in, size_of
 from toyspec.errors import SourceError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
@@ -76,7 +74,6 @@ FORMAT = Format(
 )  # fmt: skip
 
 _SCHEMA_VERSION = 2
-_LONGEST = 1 << 24
 
 
 def recognise(path: str) -> bool:
@@ -95,11 +92,8 @@ def _directories(path: str) -> Iterator[str]:
 
 def _manifest(directory: str) -> dict[str, Any] | None:
     """Return the manifest in *directory*; None if it is not one of munin."""
-    try:
-        value = msgspec.json.decode(head_of(os.path.join(directory, MANIFEST_FILE), _LONGEST))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    is_known = isinstance(value, dict) and value.get("schema_version") == _SCHEMA_VERSION and "experiment" in value
+    value = object_in(os.path.join(directory, MANIFEST_FILE))
+    is_known = value is not None and value.get("schema_version") == _SCHEMA_VERSION and "experiment" in value
     return value if is_known else None
 
 

@@ -11,10 +11,10 @@ from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, TIME_JUMPS, TIME_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, TIME_JUMPS, TIME_UNUSABLE, Cause, at_step
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.errors import SourceError
 from toyspec.writing.logged_values import nonfinite
 
@@ -139,13 +139,10 @@ class _Import:
         first = placed["timestamp"][0].as_py() if len(placed) else None
         start, failed = self._start(attributes)
         created = start.pop("created", None)
-        moments = [moment.timestamp() for moment in (created, first) if moment is not None]
-        self._timeline = Timeline(self._ledger, min(moments) if moments else None)
-        if self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
-        self._admission.lines({**start, "run_id": "run"}, "run_start")
-        # It is not a row, so that it is not counted.
-        self._ledger.carried -= 1
+        moments = (moment.timestamp() for moment in (created, first) if moment is not None)
+        self._timeline = Timeline(self._ledger, earliest(moments))
+        start = self._timeline.run_start(**start)
+        self._admission.begin(start)
         yield start
         for batch in placed.to_batches(_BATCH):
             for row in batch.to_pylist():
@@ -165,8 +162,8 @@ class _Import:
         return pa.concat_tables(tables, promote_options="permissive")
 
     def _start(self, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool | None]:
-        """Return ``run_start``, with the time of creation as ``created``, and whether the run failed."""
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._run, "group": self._project}
+        """Return the members of ``run_start``, the time of creation as ``created``, and whether the run failed."""
+        start: dict[str, Any] = {"name": self._run, "group": self._project}
         config: dict[str, Any] = {}
         failed = None
         for row in rows:
@@ -192,7 +189,7 @@ class _Import:
     def _placed(self, row: dict[str, Any]) -> Iterator[bytes]:
         """Yield the event of a value of a series, or of a file."""
         name, value = row["attribute_path"], _value(row)
-        place = f"{name} at step {row['step']}"
+        place = at_step(row["step"], name)
         moment: datetime | None = row["timestamp"]
         at: dict[str, Any] = {"t": self._timeline.t(None if moment is None else moment.timestamp(), place)}
         extra = self._put_step(at, row, place)

@@ -15,8 +15,8 @@ from toyspec.convert.admission import Admission
 from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, SUPERSEDED, Cause
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file
+from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, SUPERSEDED, Cause, at_step
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
 from toyspec.errors import SourceError
 from toyspec.writing.logged_values import nonfinite
 
@@ -271,7 +271,7 @@ def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str
         ledger.items += 1
         record = _record(row, ledger)
         if record is not None:
-            yield from admission.lines(record, f"{row['name']} at step {row['step']}")
+            yield from admission.lines(record, at_step(row["step"], row["name"]))
     end = _object(run.get("run_end"))
     if end is not None:
         ledger.items += 1
@@ -280,7 +280,7 @@ def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str
 
 def _record(row: dict[str, Any], ledger: Ledger) -> dict[str, Any] | None:
     """Return the record of a row; None if it is dropped, because it has neither a number nor a record."""
-    place = f"{row['name']} at step {row['step']}"
+    place = at_step(row["step"], row["name"])
     record = _object(row["record"])
     if record is not None:
         return record
@@ -308,8 +308,5 @@ def _rows_of(path: str, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _object(text: Any) -> dict[str, Any] | None:
-    try:
-        value = msgspec.json.decode(text) if isinstance(text, str) else None
-    except msgspec.MsgspecError:
-        return None
+    value = json_of(text) if isinstance(text, str) else None
     return value if isinstance(value, dict) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from toyspec.convert.sources import object_in
 from toyspec.writing.media import File, Media, Table
 
 if TYPE_CHECKING:
@@ -21,14 +22,8 @@ _NUMBER: Final = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-
 
 def table_of_file(path: str, rows: str, *, caption: str | None = None) -> Media:
     """Return the table in the JSON file at *path*, with the members ``columns`` and *rows*; the file if it has none."""
-    try:
-        if os.path.getsize(path) > _MOST_BYTES:
-            return File(path, caption=caption)
-        with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return File(path, caption=caption)
-    columns, data = (found.get("columns"), found.get(rows)) if isinstance(found, dict) else (None, None)
+    found = object_in(path, longest=_MOST_BYTES) or {}
+    columns, data = found.get("columns"), found.get(rows)
     if isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         return table_of(columns, data, caption=caption)
     return File(path, caption=caption)

@@ -8,7 +8,9 @@ import os
 import stat
 import tempfile
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from toyspec.convert.losses import NO_PLACE
 from toyspec.errors import SourceError
@@ -33,6 +35,23 @@ def head_of(path: str, size: int = 4096) -> bytes:
         return b""
     with open(path, "rb") as file:
         return file.read(size)
+
+
+def json_of(text: Any) -> Any:
+    """Return the value of the JSON *text*; None for anything that is not JSON, or is nested too deep."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
+        return None
+
+
+def object_in(path: str, *, longest: int = 1 << 24) -> dict[str, Any] | None:
+    """Return the JSON object in the file *path*; None if there is none, or it is longer than *longest* bytes."""
+    try:
+        value = json_of(head_of(path, longest))
+    except OSError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def is_file(path: str) -> bool:
@@ -98,8 +117,7 @@ def drop_files(root: str, directory: str, ledger: Ledger, *, but: str | None = N
     for folder, files in files_below(directory, bool):
         if but is None or os.path.commonpath([folder, but]) != but:
             for file in files:
-                ledger.items += 1
-                ledger.drop(NO_PLACE, os.path.relpath(file, root), f"{os.path.getsize(file)} bytes")
+                ledger.lose(NO_PLACE, os.path.relpath(file, root), f"{os.path.getsize(file)} bytes")
 
 
 def name_below(root: str, directory: str) -> str:

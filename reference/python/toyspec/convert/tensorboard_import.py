@@ -9,11 +9,11 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.incoming_files import IncomingMedia
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, PART_DROPPED, STEP_UNUSABLE, Cause
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, Cause, as_measure, as_setting, step_member
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
-from toyspec.convert.timeline import Timeline, is_wall
+from toyspec.convert.timeline import Timeline, earliest, is_wall
 from toyspec.engine import native
 from toyspec.writing.media import Audio, Histogram, Image
 
@@ -57,9 +57,7 @@ class EventImport:
 
     def _start(self) -> dict[str, Any]:
         config, group = _hparams(self._files)
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._name}
-        if self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
+        start = self._timeline.run_start(name=self._name)
         if config:
             start["config"] = config
         if group or self._folder:
@@ -85,8 +83,7 @@ class EventImport:
             )
             index += made["records"]
             if made["values"]:
-                self._ledger.items += made["values"]
-                self._ledger.carried += made["values"]
+                self._ledger.carry(made["values"])
                 timeline.take(made["last"])
                 yield made["lines"]
             if index < len(block.starts):
@@ -111,8 +108,7 @@ class EventImport:
         with open(path, "rb") as file:
             for block in read_blocks(file):
                 if isinstance(block, Damage):
-                    self._ledger.items += 1
-                    self._ledger.drop(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
+                    self._ledger.lose(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
                     self._ledger.advance(block.length)
                 else:
                     yield block
@@ -125,9 +121,8 @@ class EventImport:
             event = None if index in bad else _decoded(payload)
             if event is None:
                 fact = "the check sum is wrong" if index in bad else "it is not an event"
-                self._ledger.items += 1
                 place = f"{name}: byte {block.offset + block.starts[index]}"
-                self._ledger.drop(DAMAGED, place, f"{len(payload)} bytes: {fact}")
+                self._ledger.lose(DAMAGED, place, f"{len(payload)} bytes: {fact}")
             else:
                 yield event
 
@@ -157,10 +152,7 @@ class EventImport:
             self._keep(value, place)
             return
         record: dict[str, Any] = {"kind": "scalars", "t": self._timeline.t(event.wall, place)}
-        if event.step >= 0:
-            record["step"] = event.step
-        else:
-            ledger.changed(STEP_UNUSABLE, place, event.step)
+        record |= step_member(event.step, place, ledger)
         if not value.is_utf8:
             ledger.changed(NOT_UTF8, place, value.tag)
         if value.kind in ("images", "audio", "histogram"):
@@ -173,7 +165,7 @@ class EventImport:
             names = [value.tag] if len(several) == 1 else [f"{value.tag}/{index}" for index in range(len(several))]
             record |= {"values": {}, "texts": dict(zip(names, several, strict=True))}
         else:
-            record["values"] = {value.tag: self._number(value.value, place)}
+            record["values"] = {value.tag: as_measure(value.value, place, ledger)}
         ledger.done()
         yield record
 
@@ -194,20 +186,12 @@ class EventImport:
             made |= {"height": each.height} if each.height else {}
             yield {**made, "file": IncomingMedia(make(each.data, caption=each.caption or None), place)}
 
-    def _number(self, value: float, place: str) -> float | None:
-        number = float(value)
-        if number - number == 0.0:
-            return number
-        self._ledger.changed(NOT_FINITE, place, number, "null")
-        return None
-
     def _keep(self, value: Value, place: str) -> None:
         """Settle what is in run_start already, or will be in run_end."""
         if value.kind == "ending":
             self._reason = value.value
         for key, setting in value.value.items() if value.kind == "hparams" else ():
-            if isinstance(setting, float) and setting - setting != 0.0:
-                self._ledger.changed(NOT_FINITE, f"{place}: {key}", setting, "null")
+            as_setting(setting, f"{place}: {key}", self._ledger)
         if value.left_out:
             self._ledger.changed(PART_DROPPED, place, value.left_out)
         self._ledger.done()
@@ -239,7 +223,7 @@ def _first_wall(files: list[str]) -> float | None:
 def first_wall(path: str) -> float | None:
     """Return the earliest time at the start of the file *path*; None without one."""
     walls = (event.wall for event in islice(events_of(path), _FIRST_EVENTS))
-    return min((wall for wall in walls if is_wall(wall) and wall), default=None)
+    return earliest(walls) or None
 
 
 def first_value_wall(path: str) -> float | None:

@@ -7,11 +7,11 @@ from itertools import islice
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.losses import TIME_JUMPS, TIME_UNUSABLE
+from toyspec.convert.losses import TIME_JUMPS, TIME_UNUSABLE, is_number
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.convert.losses import Ledger
 
@@ -21,7 +21,12 @@ LAST_WALL = 253_402_300_800.0
 
 def is_wall(seconds: Any) -> bool:
     """Return whether *seconds* since the Unix epoch can be written as a date."""
-    return isinstance(seconds, int | float) and 0.0 <= seconds < LAST_WALL
+    return is_number(seconds) and 0.0 <= seconds < LAST_WALL
+
+
+def earliest(walls: Iterable[Any]) -> float | None:
+    """Return the earliest of *walls* that is a time; None without one. A program that knows no time writes 0."""
+    return min((wall for wall in walls if is_wall(wall)), key=lambda wall: (not wall, wall), default=None)
 
 
 # Threads that write at once are this far apart; more is another clock.
@@ -49,26 +54,25 @@ class Timeline:
         self._shifts: list[float] = []
         self._is_running = False
 
-    @property
-    def started_at(self) -> str | None:
-        """The start as RFC 3339; None where it is not known."""
-        return None if self.start is None else utc_text(self.start)
+    def run_start(self, **members: Any) -> dict[str, Any]:
+        """Return a ``run_start`` with *members*, and with the start where that is a date: a clock may begin at 0."""
+        started_at = {} if not self.start else {"started_at": utc_text(self.start)}
+        return {"kind": "run_start", "t": 0.0, **members, **started_at}
 
-    def t(self, wall: float | None, place: str) -> float:
+    def t(self, wall: Any, place: str) -> float:
         """Return ``t`` at *wall*, seconds since the Unix epoch; another one, with an entry, where the clock jumped.
 
-        None means that the source has no time here.
+        None means that the source has no time here; for anything else that is not a time, there is an entry.
         """
         if wall is None or self.start is None:
             return self.last
-        t = wall - self.start
-        if t >= self.last and wall < LAST_WALL and not self._is_jump(t):
+        if not is_wall(wall):
+            self._ledger.changed(TIME_UNUSABLE, place, wall, self.start + self.last)
+        elif (t := wall - self.start) >= self.last and not self._is_jump(t):
             self.last = t + 0.0
-        elif is_wall(wall):
+        else:
             self.last = self._moved(t)
             self._ledger.changed(TIME_JUMPS, place, wall, self.start + self.last)
-        else:
-            self._ledger.changed(TIME_UNUSABLE, place, wall, self.start + self.last)
         self._is_running = True
         return self.last
 

@@ -10,6 +10,7 @@ from toyspec.convert.alerts import alert_event
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingMedia, file_below
 from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of
+from toyspec.convert.sources import json_of
 from toyspec.writing.media import File, Histogram
 
 if TYPE_CHECKING:
@@ -91,18 +92,11 @@ def _content(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _json(text: Any) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, TypeError, RecursionError):
-        return None
-
-
 def sample_of(row: list[Any], place: str, ledger: Ledger) -> dict[str, Any] | None:
     """Return the sample of a trace: its name, messages and metadata; None if it cannot be read."""
     name, messages, metadata = row
-    found = _sample(str(name or ""), _json(messages))
-    said = _json(metadata)
+    found = _sample(str(name or ""), json_of(messages))
+    said = json_of(metadata)
     if found is not None and said:
         ledger.changed(PART_DROPPED, place, said)
     return found

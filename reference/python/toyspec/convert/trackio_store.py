@@ -28,11 +28,14 @@ from toyspec.convert.losses import (
     TIME_JUMPS,
     TIME_UNUSABLE,
     WITHOUT_STEP,
+    Ledger,
     as_measure,
+    at_step,
     is_number,
+    step_member,
 )
-from toyspec.convert.sources import files_below, head_of, identity_of, size_of
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.trackio_export import CLOCK, write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
-    from toyspec.convert.losses import Ledger
 
 FORMAT = Format(
     name="trackio",
@@ -207,8 +209,7 @@ def _queried(
     try:
         yield from database.execute(query, (run_id,))
     except DATABASE_ERRORS as error:
-        ledger.items += 1
-        ledger.drop(DAMAGED, "database", str(error))
+        ledger.lose(DAMAGED, "database", str(error))
 
 
 def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
@@ -219,7 +220,7 @@ def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
     for file in files:
         unread[file] = os.path.dirname(file)
         with open(file, "rb") as lines:
-            for value in map(_decoded, lines):
+            for value in map(json_of, lines):
                 if not isinstance(value, dict) or not isinstance(value.get("run"), str):
                     continue
                 folder = os.path.dirname(file)
@@ -262,14 +263,12 @@ def _fragment_rows(
     for file in files:
         with open(file, "rb") as lines:
             for number, line in enumerate(lines, 1):
-                value = _decoded(line)
+                value = json_of(line)
                 if not isinstance(value, dict):
-                    ledger.items += 1
-                    ledger.drop(DAMAGED, f"{os.path.basename(file)}, line {number}", line)
+                    ledger.lose(DAMAGED, f"{os.path.basename(file)}, line {number}", line)
                 elif isinstance(value.get("run"), str) and _run_id(value) == run_id:
                     if not is_new(value):
-                        ledger.items += 1
-                        ledger.drop(REPEATED, f"{os.path.basename(file)}, line {number}", value.get("log_id"))
+                        ledger.lose(REPEATED, f"{os.path.basename(file)}, line {number}", value.get("log_id"))
                         continue
                     if isinstance(value.get("config"), dict):
                         yield "config", value.get("timestamp"), None, msgspec.json.encode(value["config"])
@@ -303,12 +302,9 @@ class _Import:
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start`` and the rows in the order in which they were logged."""
         ledger = self._ledger
-        scratch = type(ledger)(FORMAT.import_causes, max_examples=0)
-        walls = (wall for _, time, _, _ in self._rows(scratch) if (wall := _wall(time)) is not None)
-        self._timeline = Timeline(ledger, min(walls, default=None))
-        start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": self._name}
-        if self._timeline.started_at is not None:
-            start["started_at"] = self._timeline.started_at
+        scratch = Ledger(FORMAT.import_causes)
+        self._timeline = Timeline(ledger, earliest(_wall(time) for _, time, _, _ in self._rows(scratch)))
+        start = self._timeline.run_start(name=self._name)
         ledger.note(_FLUSH_NOTE)
         rows = self._rows(ledger)
         held = next(rows, None)
@@ -340,10 +336,9 @@ class _Import:
 
     def _settings(self, content: Any) -> dict[str, Any]:
         """Return the settings in *content*, counted as items."""
-        config = _decoded(content)
+        config = json_of(content)
         if not isinstance(config, dict):
-            self._ledger.items += 1
-            self._ledger.drop(DAMAGED, "config", content)
+            self._ledger.lose(DAMAGED, "config", content)
             return {}
         known = {key: value for key, value in config.items() if key not in _CONFIG_FRAMING}
         self._ledger.items += len(known)
@@ -358,8 +353,8 @@ class _Import:
                 self._ledger.drop(NO_PLACE, f"config/{key}, when the run was resumed", value)
 
     def _row(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
-        ledger, place = self._ledger, f"step {step}"
-        values = _decoded(content)
+        ledger, place = self._ledger, at_step(step)
+        values = json_of(content)
         if kind == "config":
             self._configure_again(content)
             return
@@ -367,8 +362,7 @@ class _Import:
             yield from self._other(kind, time, step, values)
             return
         if kind not in ("metric", "system_metric") or not isinstance(values, dict):
-            ledger.items += 1
-            ledger.drop(DAMAGED, place, content)
+            ledger.lose(DAMAGED, place, content)
             return
         hidden: list[tuple[str, Any]] = []
         values = flattened(values, whole=_MEDIA, hidden=hidden)
@@ -393,20 +387,15 @@ class _Import:
     def _at(self, time: Any, step: Any, place: str) -> dict[str, Any]:
         """Return time and step as members of a record."""
         wall = _wall(time)
-        at: dict[str, Any] = {"t": self._timeline.t(float("nan") if wall is None else wall, place)}
-        if type(step) is int and step >= 0:
-            at["step"] = step
-        elif step is not None:
-            self._ledger.changed(STEP_UNUSABLE, place, step)
-        return at
+        t = self._timeline.t(time if wall is None else wall, place)
+        return {"t": t, **step_member(step, place, self._ledger)}
 
     def _other(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
         """Yield an alert, a trace or an artifact; spans of a trace have no place."""
-        place = f"{kind} at step {step}"
+        place = at_step(step, kind)
         if kind == "spans":
             for span in content if isinstance(content, list) else []:
-                self._ledger.items += 1
-                self._ledger.drop(NO_PLACE, place, span)
+                self._ledger.lose(NO_PLACE, place, span)
             return
         self._ledger.items += 1
         made = _MAKERS[kind](content, place, self._ledger) if isinstance(content, list) else None
@@ -437,13 +426,6 @@ class _Import:
 
 _MAKERS = {"alert": alert_of, "trace": sample_of, "artifact": reference_of}
 _OTHERS = frozenset([*_MAKERS, "spans"])
-
-
-def _decoded(content: Any) -> Any:
-    try:
-        return msgspec.json.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
-        return None
 
 
 def _wall(text: Any) -> float | None:

@@ -6,13 +6,20 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from toyspec.convert.admission import Admission
 from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE
+from toyspec.convert.losses import (
+    DAMAGED,
+    INVALID,
+    NO_PLACE,
+    STEP_UNUSABLE,
+    TIME_JUMPS,
+    TIME_UNUSABLE,
+    at_step,
+    step_member,
+)
 from toyspec.convert.parquet import has_columns, opened_table
-from toyspec.convert.sources import files_below, head_of, identity_of, name_below, size_of
+from toyspec.convert.sources import files_below, identity_of, name_below, object_in, size_of
 from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
 from toyspec.writing.logged_values import nonfinite
@@ -46,7 +53,6 @@ _SUFFIX = ".parquet"
 _OWN = ("_step", "_timestamp", "_runtime")
 _BATCH = 1 << 12
 _METADATA, _CONFIG, _SUMMARY = "wandb-metadata.json", "config.json", "wandb-summary.json"
-_LONGEST = 1 << 24
 _LONGEST_LIST = 256
 
 
@@ -97,18 +103,15 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 
 def _events(files: tuple[str, ...], name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
     directory = os.path.dirname(files[0])
-    start: dict[str, Any] = {"kind": "run_start", "t": 0.0, "name": name, **_described(directory, ledger)}
+    said = _described(directory, ledger)
     tables = [opened_table(file) for file in files]
     columns = {column for table in tables for column in table.schema_arrow.names}
     clock = "_timestamp" if "_timestamp" in columns else "_runtime"
     first = _first(tables, clock) if clock == "_timestamp" else 0.0
     timeline = Timeline(ledger, first)
-    if clock == "_timestamp" and timeline.started_at is not None:
-        start["started_at"] = timeline.started_at
+    start = timeline.run_start(name=name, **said)
     admission = Admission(ledger, INVALID)
-    admission.lines({**start, "run_id": "run"}, "run_start")
-    # It is not a row, so that it is not counted.
-    ledger.carried -= 1
+    admission.begin(start)
     yield start
     for file, table in zip(files, tables, strict=True):
         for batch in table.iter_batches(_BATCH):
@@ -132,28 +135,21 @@ def _seconds(value: Any) -> float:
 
 def _of_row(row: dict[str, Any], clock: str, tools: tuple[Timeline, Admission, Ledger]) -> Iterator[bytes]:
     timeline, admission, ledger = tools
-    step = row.get("_step")
-    place = f"step {step}"
+    place = at_step(row.get("_step"))
     moment = row.get(clock)
     record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(None if moment is None else _seconds(moment), place)}
     cells = [(name, value) for name, value in row.items() if name not in _OWN and value is not None]
-    if type(step) is float and step.is_integer():
-        step = int(step)
-    is_placed = type(step) is int and step >= 0
-    record |= {"step": step} if is_placed else {}
     values: dict[str, float] = {}
     texts: dict[str, str] = {}
     for name, value in cells:
         if name == "_wandb" or not _take(name, value, values, texts):
-            ledger.items += 1
-            ledger.drop(NO_PLACE, f"{place}: {name}", value)
+            ledger.lose(NO_PLACE, f"{place}: {name}", value)
     if not values and not texts:
         return
     record |= {"values": values} | ({"texts": texts} if texts else {})
     marks = nonfinite("scalars", record)
     ledger.items += 1
-    if not is_placed:
-        ledger.changed(STEP_UNUSABLE, place, step)
+    record |= step_member(row.get("_step"), place, ledger)
     yield from admission.lines(record | ({"nonfinite": marks} if marks else {}), place)
 
 
@@ -177,12 +173,11 @@ def _take(name: str, value: Any, values: dict[str, float], texts: dict[str, str]
 
 def _described(directory: str, ledger: Ledger) -> dict[str, Any]:
     """Return what the files beside the history say of the run, as members of ``run_start``."""
-    said = _object(os.path.join(directory, _METADATA))
+    said = object_in(os.path.join(directory, _METADATA)) or {}
     start: dict[str, Any] = {}
-    config = _object(os.path.join(directory, _CONFIG))
+    config = object_in(os.path.join(directory, _CONFIG))
     if config:
-        ledger.items += len(config)
-        ledger.carried += len(config)
+        ledger.carry(len(config))
         start["config"] = config
     git = said.pop("git", None)
     if isinstance(git, dict) and isinstance(git.get("commit"), str):
@@ -191,20 +186,9 @@ def _described(directory: str, ledger: Ledger) -> dict[str, Any]:
         start["host"] = {"name": said.pop("host")}
     if isinstance(said.get("args"), list) and all(isinstance(each, str) for each in said["args"]):
         start["argv"] = [str(said.pop("program", "")), *said.pop("args")]
-    ledger.items += len(start.keys() - {"config"})
-    ledger.carried += len(start.keys() - {"config"})
+    ledger.carry(len(start.keys() - {"config"}))
     for name, value in said.items():
-        ledger.items += 1
-        ledger.drop(NO_PLACE, f"{_METADATA}: {name}", value)
+        ledger.lose(NO_PLACE, f"{_METADATA}: {name}", value)
     if os.path.isfile(os.path.join(directory, _SUMMARY)):
-        ledger.items += 1
-        ledger.drop(NO_PLACE, _SUMMARY, "the last values, which the history has")
+        ledger.lose(NO_PLACE, _SUMMARY, "the last values, which the history has")
     return start
-
-
-def _object(path: str) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(head_of(path, _LONGEST))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
-    return value if isinstance(value, dict) else {}

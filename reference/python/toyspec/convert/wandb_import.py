@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.alerts import alert_event
-from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE, as_measure
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, STEP_UNUSABLE, as_measure, at_step
 from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.scalar_lines import line_of_scalars
 from toyspec.convert.tensorboard_records import Damage
-from toyspec.convert.timeline import Timeline
+from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records
 from toyspec.convert.wandb_media import WandbMedia, taken_objects
 from toyspec.convert.wandb_rows import WandbRows
@@ -93,9 +93,8 @@ class WandbImport:
         for message in self._messages(path):
             self._record += 1
             if isinstance(message, Damage):
-                self._ledger.items += 1
                 place = f"{self._session}byte {message.offset}"
-                self._ledger.drop(DAMAGED, place, f"{message.length} bytes: {message.fact}")
+                self._ledger.lose(DAMAGED, place, f"{message.length} bytes: {message.fact}")
                 continue
             kind, body = message
             try:
@@ -107,8 +106,7 @@ class WandbImport:
                 else:
                     self._take(kind, body)
             except MessageError as error:
-                self._ledger.items += 1
-                self._ledger.drop(DAMAGED, self._place, str(error))
+                self._ledger.lose(DAMAGED, self._place, str(error))
         yield from self._taken()
 
     @property
@@ -127,17 +125,14 @@ class WandbImport:
     def _start(self, beginnings: Sequence[Beginning]) -> dict[str, Any]:
         """Return run_start from what the whole files say."""
         found = merged(beginnings)
-        walls = [each.began for each in beginnings if each.began is not None]
-        self._timeline = Timeline(self._ledger, min(walls, default=None))
+        self._timeline = Timeline(self._ledger, earliest(each.began for each in beginnings))
         for each in beginnings:
             each.settle(found, self._ledger)
-        made: dict[str, Any] = {"kind": "run_start", "t": 0.0, **found.facts}
+        made = self._timeline.run_start(**found.facts)
         if found.config:
             made["config"] = {key: plain(value) for key, value in found.config.items()}
         if found.argv:
             made["argv"] = found.argv
-        if self._timeline.started_at is not None:
-            made["started_at"] = self._timeline.started_at
         return made
 
     def _resume(self, beginning: Beginning) -> dict[str, Any]:
@@ -167,19 +162,16 @@ class WandbImport:
             self._take_exit(members(body))
         elif kind == messages.RUN:
             others = messages.run_of(body).others
-            ledger.items += len(others)
             for name, value in others.items():
-                ledger.drop(NO_PLACE, f"run: {name}", value)
+                ledger.lose(NO_PLACE, f"run: {name}", value)
         elif kind == messages.ENVIRONMENT:
             ledger.items += 1
             ledger.changed(PART_DROPPED, "environment", "all but program and arguments")
             ledger.done()
         elif kind in (messages.OUTPUT, messages.OUTPUT_RAW):
-            ledger.items += 1
-            ledger.drop(NO_PLACE, "console output", text(members(body).get(3)))
+            ledger.lose(NO_PLACE, "console output", text(members(body).get(3)))
         elif kind in messages.OTHER_ITEMS:
-            ledger.items += 1
-            ledger.drop(NO_PLACE, self._place, messages.OTHER_ITEMS[kind])
+            ledger.lose(NO_PLACE, self._place, messages.OTHER_ITEMS[kind])
 
     def _take_exit(self, found: dict[int, Any]) -> None:
         code = found.get(1, 0)
@@ -217,13 +209,13 @@ class WandbImport:
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
         step = messages.step_of(rest) if step is None else step
-        place = f"step {step}"
+        place = at_step(step)
         self._names.update(found)
         for name in found:
             self._summary.pop(name, None)
         objects = taken_objects(found)
         self._ledger.items += len(found)
-        record: dict[str, Any] = {"kind": "scalars", "t": self._t(wall, place)}
+        record: dict[str, Any] = {"kind": "scalars", "t": self._timeline.t(wall, place)}
         has_step = type(step) is int and step >= 0
         if has_step:
             record["step"] = self._rows.last_step = step
@@ -251,8 +243,7 @@ class WandbImport:
             found: dict[str, Any] = {}
             for name, value in pairs:
                 if name in found:
-                    self._ledger.items += 1
-                    self._ledger.drop(REPEATED, f"{self._place}: {name}", found[name])
+                    self._ledger.lose(REPEATED, f"{self._place}: {name}", found[name])
                 found[name] = value
         return last
 
@@ -275,9 +266,6 @@ class WandbImport:
         self._ledger.done()
         return number
 
-    def _t(self, wall: Any, place: str) -> float:
-        return self._timeline.t(float(wall) if type(wall) in (int, float) else None, place)
-
     def _stats(self, body: bytes) -> Iterator[dict[str, Any]]:
         found = [(number, wire, value) for number, wire, value in fields(body) if number in (2, 3) and wire == 2]
         wall = next((messages.timestamp(value) for number, _, value in found if number == 2), None)
@@ -285,7 +273,7 @@ class WandbImport:
         place = "system metrics"
         items = messages.pairs(body)
         self._ledger.items += len(items)
-        record = {"kind": "system", "t": self._t(wall, place), "extra": extra}
+        record = {"kind": "system", "t": self._timeline.t(wall, place), "extra": extra}
         for name, value in items:
             if type(value) in (int, float) and type(value) is not bool:
                 extra[name] = self._number(name, value, place)
@@ -306,8 +294,7 @@ class WandbImport:
     def _alert(self, body: bytes) -> Iterator[dict[str, Any]]:
         found = members(body)
         title, said, level = (text(found.get(number)) for number in (1, 2, 3))
-        self._ledger.items += 1
-        self._ledger.done()
+        self._ledger.carry()
         yield {"t": self._timeline.last, **alert_event(title, said, level)}
 
     def _artifact(self, body: bytes) -> Iterator[dict[str, Any]]:

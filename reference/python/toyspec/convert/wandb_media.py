@@ -51,8 +51,7 @@ class WandbMedia:
             return
         several = _several(members)
         if not several:
-            ledger.items += 1
-            ledger.drop(NO_PLACE, place, f"an object of type {kind}")
+            ledger.lose(NO_PLACE, place, f"an object of type {kind}")
             return
         left = sorted(members.keys() - _FRAMING) if len(several) == 1 and several[0] is members else []
         for index, each in enumerate(several):

@@ -174,7 +174,7 @@ def value_of(data: bytes) -> Any:
     """Return the value of JSON text, which may be a bare NaN or infinity; other text is returned unchanged."""
     try:
         return _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _BARE.get(data, text(data))
 
 

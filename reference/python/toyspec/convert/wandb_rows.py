@@ -90,8 +90,7 @@ class WandbRows:
             return None
         self._timeline.take(times[-1])
         self.last_step = steps[-1]
-        self._ledger.items += len(columns) * len(steps)
-        self._ledger.carried += len(columns) * len(steps)
+        self._ledger.carry(len(columns) * len(steps))
         values: dict[str, Sequence[float]] = {name: list(map(float, column)) for name, column in columns.items()}
         return lines_of_records({"t": times, "step": steps}, values)
 

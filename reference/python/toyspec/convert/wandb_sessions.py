@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert import wandb_messages as messages
 from toyspec.convert.losses import NO_PLACE, NOT_FINITE
 from toyspec.convert.protobuf import MessageError, fields, text
-from toyspec.convert.timeline import is_wall
+from toyspec.convert.timeline import earliest
 from toyspec.convert.wandb_leveldb import read_records
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Beginning:
     @property
     def began(self) -> float | None:
         """The start in seconds since the Unix epoch: a row may have a time of its own, before that of the run."""
-        return min((wall for wall in (self._start, self._first) if is_wall(wall) and wall), default=None)
+        return earliest((self._start, self._first)) or None
 
     def take(self, kind: int, body: bytes) -> None:
         """Take in a message; raise MessageError."""
@@ -160,9 +160,8 @@ class Beginning:
                 if plain(value) is not value:
                     ledger.changed(NOT_FINITE, f"{kind}/{name}", value, "null")
                 ledger.done()
-        ledger.items += len(self._own)
         for name, value in self._own.items():
-            ledger.drop(NO_PLACE, f"config/{name}", value)
+            ledger.lose(NO_PLACE, f"config/{name}", value)
 
 
 def merged(beginnings: Sequence[Beginning]) -> Beginning:

@@ -4,8 +4,7 @@ The result for a line equals that of ``line_validation.decode``, and of converti
 that is not proven to be readable; the caller must decode that line by itself.
 
 A type has None for an absent key, and NaN for a number that is null. A line without ``null`` is decoded into it at
-once, as are lines that have the same members, of which each None was a null then. Any other is decoded by way of the
-exact type, which keeps absent and null apart.
+once, any other by way of a type that keeps absent and null apart.
 """
 
 from __future__ import annotations
@@ -109,41 +108,29 @@ def _plain_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], 
 
 
 def _events_with_null(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
-    """Do what ``decode_events`` does; most lines have the members of the ones before, and null where those may."""
-    events: list[Any] = [None] * len(lines)
-    kinds: list[str | None] = [None] * len(lines)
-    rest = list(range(len(lines)))
-    while rest and (shape := _null_shape_of(lines[rest[0]], profile)) is not None:
-        found, odd = _decoded([lines[index] for index in rest], shape.decode)
-        if not odd and len(found) == len(lines):
-            shape.fill(found)
-            return found, [shape.kind] * len(found), odd
-        shape.fill([event for event in found if event is not None])
-        for index, event in zip(rest, found, strict=True):
-            if event is not None:
-                events[index], kinds[index] = event, shape.kind
-        before, rest = len(rest), [rest[at] for at in odd]
-        if 2 * len(rest) > before:
-            # The lines differ too much.
-            break
-    if rest:
-        exact, of, odd = _exact_events([lines[index] for index in rest], profile)
-        for index, event, kind in zip(rest, exact, of, strict=True):
-            events[index], kinds[index] = event, kind
-        rest = [rest[at] for at in odd]
-    return events, kinds, rest
+    """Do what ``decode_events`` does; the types that the lines are decoded into keep absent and null apart."""
+    decoder = _closed(profile, "exact")
+    events, odd = _decoded(lines, decoder.decode)
+    types = list(map(type, events))
+    for made in {*types} & decoder.kinds.keys():
+        found = events if len({*types}) == 1 else [event for event in events if type(event) is made]
+        _nulls_of(profile, decoder.kinds[made]).fill(found)
+    return events, list(map(decoder.kinds.get, types)), odd
 
 
-class _NullShape(NamedTuple):
-    """A type that lines of one kind with the same optional numbers decode into, so that a None was a null."""
+class _Nulls(NamedTuple):
+    """What is absent or null in the records of one kind, and what it is in the public type."""
 
-    decode: Callable[[bytes], Any]
     kind: str | None
     public: type[msgspec.Struct]
-    numbers: tuple[str, ...]
-    """Members that all lines have, and that may be null."""
+    members: tuple[tuple[str, Any], ...]
+    """Members that may be absent or null, and what they are where they are absent."""
+    numbers: frozenset[str]
+    """Those that may be null, and are NaN then."""
     maps: tuple[str, ...]
     """Members whose members may be null."""
+    lists: tuple[tuple[str, Any], ...]
+    """Members with lists of numbers, and what they are."""
     says: bool
     """Whether lines may say what null was."""
 
@@ -154,14 +141,23 @@ class _NullShape(NamedTuple):
         for event in events if self.says else ():
             if event.nonfinite:
                 self._restore(event, event.nonfinite)
-        for name in self.numbers:
+        for name, default in self.members:
             found = list(map(attrgetter(name), events))
-            for event in compress(events, map(is_, found, repeat(None))):
-                setattr(event, name, math.nan)
+            if name in self.numbers:
+                for event in compress(events, map(is_, found, repeat(None))):
+                    setattr(event, name, math.nan)
+            for event in compress(events, map(is_, found, repeat(msgspec.UNSET))):
+                setattr(event, name, default)
+        self._fill_inner(events)
+
+    def _fill_inner(self, events: Sequence[Any]) -> None:
         for name in self.maps:
             for members in map(attrgetter(name), events):
                 if members and None in members.values():
                     members.update({key: math.nan for key, value in members.items() if value is None})
+        for name, declared in self.lists:
+            for event in events:
+                setattr(event, name, _shown(getattr(event, name), declared, self.public))
 
     def _restore(self, event: Any, words: Mapping[str, str]) -> None:
         for name, word in words.items():
@@ -177,66 +173,33 @@ class _NullShape(NamedTuple):
                 members[inner] = NOT_FINITE[word]
 
 
-def _null_shape_of(line: bytes, profile: Profile) -> _NullShape | None:
-    """Return the shape of a *line*; None if it has no event, or one with lists or objects of objects."""
-    decoder = _closed(profile, "exact")
-    try:
-        event = decoder.decode(line)
-    except _REFUSED:
-        return None
-    given = [name for name in event.__struct_fields__ if getattr(event, name) is not msgspec.UNSET]
-    exact: type[msgspec.Struct] = type(event)
-    return _null_shape(profile, decoder.kinds[exact], frozenset(given) & _nullable(exact))
-
-
 @cache
-def _nullable(cls: type[msgspec.Struct]) -> frozenset[str]:
-    """Return the names of the fields of an exact type that may be null."""
-    return frozenset(field.name for field in msgspec.structs.fields(cls) if type(None) in get_args(field.type))
-
-
-@cache
-def _null_shape(profile: Profile, kind: str | None, present: frozenset[str]) -> _NullShape | None:
-    """Return the shape of lines of *kind* that have *present*, and no other of the members that may be null."""
-    declared = FIELDS[profile][kind or "entry"]
-    if any(isinstance(each, tuple) and each[0] != "map" for each in declared.values()):
-        return None
-    cls, exact = event_types(profile)[kind], _exact(kind, profile)
-    nullable = _nullable(exact)
-    if not all(declared[name] in _NUMBERS for name in nullable):
-        return None
-    types = {field.name: _without(field.type, msgspec.UnsetType) for field in msgspec.structs.fields(exact)}
-    fields: list[Any] = []
-    for field in msgspec.structs.fields(cls):
-        taken = types[field.name]
-        if field.name in present or field.required:
-            fields.append((field.name, taken))
-        else:
-            fields.append((field.name, _without(taken, type(None)), field.default))
-    tag = STREAMS[profile]["tag"]
-    made = msgspec.defstruct(
-        cls.__name__, fields, bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
+def _nulls_of(profile: Profile, kind: str | None) -> _Nulls:
+    declared, cls = FIELDS[profile][kind or "entry"], event_types(profile)[kind]
+    exact = msgspec.structs.fields(_exact(kind, profile))
+    numbers = frozenset(each.name for each in exact if _takes_null(each.type) and declared[each.name] in _NUMBERS)
+    inner = {name: each for name, each in declared.items() if isinstance(each, tuple) and _holds_numbers(each)}
+    return _Nulls(
+        kind,
+        cls,
+        tuple(
+            (field.name, field.default)
+            for field in msgspec.structs.fields(cls)
+            if not field.required or field.name in numbers
+        ),
+        numbers,
+        tuple(name for name, (constructor, _) in inner.items() if constructor == "map"),
+        tuple((name, each) for name, each in inner.items() if each[0] == "array"),
+        "nonfinite" in declared,
     )
-    maps = tuple(name for name, each in declared.items() if isinstance(each, tuple) and each[1] in _NUMBERS)
-    return _NullShape(_open(made), kind, cls, tuple(sorted(present)), maps, "nonfinite" in declared)
 
 
-def _without(declared: Any, left_out: type) -> Any:
-    """Return the type *declared* without one of its alternatives."""
-    parts = tuple(each for each in get_args(declared) if each is not left_out)
-    is_union = left_out in get_args(declared)
-    return Union[parts] if is_union else declared  # noqa: UP007 - the types are known here only
+def _takes_null(declared: Any) -> bool:
+    return type(None) in get_args(declared)
 
 
-def _exact_events(lines: Sequence[bytes], profile: Profile) -> tuple[list[Any], list[str | None], list[int]]:
-    """Do what ``decode_events`` does with any lines, more slowly."""
-    decoder = _closed(profile, "exact")
-    found, odd = _decoded(lines, decoder.decode)
-    kinds = list(map(decoder.kinds.get, map(type, found)))
-    events = [
-        None if event is None else _public(event, profile, kind) for event, kind in zip(found, kinds, strict=True)
-    ]
-    return events, kinds, odd
+def _holds_numbers(declared: Any) -> bool:
+    return _holds_numbers(declared[1]) if isinstance(declared, tuple) else declared in _NUMBERS
 
 
 def event_of(raw: bytes, value: dict[str, Any], kind: str | None, profile: Profile | None) -> msgspec.Struct | None:
@@ -364,11 +327,10 @@ def _decoded(lines: Sequence[bytes], decode: Callable[[bytes], Any]) -> tuple[li
 def _closed(profile: Profile, family: Literal["public", "exact"]) -> _Closed:
     """Return the decoder of the types that have no nested objects; that of the public ones refuses null."""
     tag = STREAMS[profile]["tag"]
-    types = event_types(profile) if family == "public" else _exact_types(profile)
     kinds: dict[type, str | None] = {}
-    for kind, cls in types.items():
+    for kind, cls in event_types(profile).items():
         if all(map(_is_closed, FIELDS[profile][kind or "entry"].values())):
-            fields = _without_null(cls) if family == "public" else []
+            fields = _without_null(cls) if family == "public" else _with_absent(cls, _exact(kind, profile))
             closed = msgspec.defstruct(
                 cls.__name__, fields, bases=(cls,), tag=kind, tag_field=tag, forbid_unknown_fields=True, kw_only=True
             )
@@ -390,6 +352,15 @@ def _without_null(cls: type[msgspec.Struct]) -> list[Any]:
             taken: Any = Union[tuple(each for each in parts if each is not type(None))]  # noqa: UP007 - known here only
             found.append((field.name, taken) if field.required else (field.name, taken, None))
     return found
+
+
+def _with_absent(cls: type[msgspec.Struct], exact: type[msgspec.Struct]) -> list[Any]:
+    """Return the fields of a public type with the types of the *exact* one, in which an absent one is UNSET."""
+    types = {field.name: field.type for field in msgspec.structs.fields(exact)}
+    return [
+        (field.name, types[field.name], *([] if field.required else [msgspec.UNSET]))
+        for field in msgspec.structs.fields(cls)
+    ]
 
 
 def _is_closed(declared: Any) -> bool:

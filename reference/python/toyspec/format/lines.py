@@ -17,9 +17,25 @@ from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _FEW_BYTES = 4096
+_BLOCK_BYTES = 1 << 16
+
+
+def end_of_lines(read: Callable[[int, int], bytes], end: int, *, start: int = 0, first: int = _BLOCK_BYTES) -> int:
+    """Return the offset after the last LF before *end*, *start* without one; it is looked for from the end on.
+
+    *read* returns the bytes at an offset, as many as it is asked for: *first* of them at first.
+    """
+    size = first
+    while end > start:
+        block = max(start, end - size)
+        at = read(block, end - block).rfind(b"\n")
+        if at >= 0:
+            return block + at + 1
+        end, size = block, _BLOCK_BYTES
+    return start
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):

@@ -1,13 +1,19 @@
 """Addresses such as ``s3://bucket/runs/a``: which texts are addresses, their parts, and what of them is secret.
 
 An address may carry credentials: ``https://user:password@host/…`` or the signature in the query of a presigned one.
-``public`` takes them off and remembers them for this process, so that no message, report or file has them.
+``public`` takes them off and remembers them for this process, so that no message, report or file has them;
+``without_secrets`` takes them off an address that is shown or kept, and not read.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BUCKETS = frozenset(["s3", "s3a", "gs", "az"])
+"""The schemes whose host is a bucket or a container of an account, of which the environment has the credentials."""
 _WEB = ("http", "https")
 # The name before the @ is a container, not a user.
 _CONTAINER_FIRST = ("abfs", "abfss")
@@ -26,7 +32,7 @@ def is_address(path: str) -> bool:
 def is_nearly_address(path: str) -> bool:
     """Return whether *path* is one slash short of the address of a store: a path of this name was hardly meant."""
     scheme, mark, rest = path.partition(":/")
-    return mark != "" and scheme in ("s3", "s3a", "gs", "az") and not rest.startswith("/")
+    return mark != "" and scheme in BUCKETS and not rest.startswith("/")
 
 
 def _is_plain(scheme: str) -> bool:
@@ -38,8 +44,25 @@ def public(path: str) -> str:
 
     What was taken off is used when the result, or an address below it, is read.
     """
+    address, user, query = _apart(path)
+    if query:
+        _queries[address] = query
+    if user:
+        scheme, host, _ = parts_of(address)
+        # In the address of a bucket it is not used but refused, which must not refuse all that is in the bucket.
+        _users[address if scheme in BUCKETS else f"{scheme}://{host}"] = user
+    return address
+
+
+def without_secrets(path: str) -> str:
+    """Return what ``public`` does, and remember nothing."""
+    return _apart(path)[0]
+
+
+def _apart(path: str) -> tuple[str, str, str]:
+    """Return *path* as ``public`` does, and the user and the query that are taken off."""
     if not is_address(path):
-        return path
+        return path, "", ""
     scheme, _, rest = path.partition("://")
     scheme = scheme.lower()
     query = ""
@@ -53,26 +76,23 @@ def public(path: str) -> str:
         user, host = user + at, bare
     else:
         user = ""
-    address = f"{scheme}://{host}{slash}{key}".rstrip("/")
-    if query:
-        _queries[address] = query
-    if user:
-        _users[f"{scheme}://{host}"] = user
-    return address
+    return f"{scheme}://{host}{slash}{key}".rstrip("/"), user, query
 
 
 def secret_of(address: str) -> tuple[str, str]:
     """Return the user and the query that were taken off *address*; empty without any.
 
-    A user is that of the whole host, and a query that of all below the address.
+    A user is that of the whole host, in a bucket of all below the address, of which a query is in any case.
     """
+    return _of_nearest(address, _users), _of_nearest(address, _queries)
+
+
+def _of_nearest(address: str, known: Mapping[str, str]) -> str:
+    """Return what is known of *address*, or of the nearest one above it; empty without anything."""
     above = address
-    while _queries and not above.endswith("/"):
-        if above in _queries:
-            break
+    while known and above not in known and not above.endswith("/"):
         above = above.rpartition("/")[0]
-    parts = parts_of(address)
-    return _users.get(f"{parts.scheme}://{parts.host}", ""), _queries.get(above, "")
+    return known.get(above, "")
 
 
 class AddressParts(NamedTuple):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError
-from toyspec.places.addresses import parts_of, secret_of
+from toyspec.places.addresses import BUCKETS, parts_of, secret_of
 
 if TYPE_CHECKING:
     from toyspec.places.place import Place
@@ -16,18 +16,17 @@ VARIABLE = "TOYSPEC_REMOTE_SECONDS"
 """The environment variable that limits a request: the number of seconds that it may take with its retries."""
 
 _DEFAULT_SECONDS = 60.0
-_BUCKETS = frozenset(["s3", "s3a", "gs", "az"])
-_STORES = _BUCKETS | {"http", "https"}
+_STORES = BUCKETS | {"http", "https"}
 
 
 def place_of(address: str) -> Place:
     """Return the place that *address* is in; raise PlaceError if no package that reaches it is installed."""
     scheme, host, _ = parts_of(address)
     user, query = secret_of(address)
-    if scheme in _BUCKETS and user:
+    if scheme in BUCKETS and user:
         fact = "credentials in an address are not used; give them in the environment, for example AWS_ACCESS_KEY_ID"
         raise PlaceError(address, fact)
-    if scheme in _BUCKETS and not host:
+    if scheme in BUCKETS and not host:
         raise PlaceError(address, f"it has no bucket; write {scheme}://BUCKET/PATH")
     if scheme in _STORES:
         return _store(scheme, user + host, query)

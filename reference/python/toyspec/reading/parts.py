@@ -23,7 +23,7 @@ import time
 from bisect import bisect_right
 from errno import ESTALE
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +32,7 @@ from toyspec.format.dialect_forms import form_of
 from toyspec.format.dialect_mapping import count_of, time_of
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.line_validation import decode
+from toyspec.format.lines import end_of_lines
 from toyspec.format.recognition import recognize
 from toyspec.reading.live_bytes import LiveBytes
 
@@ -403,14 +404,7 @@ class MergedParts(Parts):
 
     def _end_of_lines(self, name: str, start: int) -> int:
         """Return where the last whole line of the file *name* ends, *start* if there is none after it."""
-        end = self._files[name].st_size
-        while end > start:
-            block = max(start, end - _BLOCK_BYTES)
-            at = self._exactly(name, block, end - block).rfind(b"\n")
-            if at >= 0:
-                return block + at + 1
-            end = block
-        return start
+        return end_of_lines(partial(self._exactly, name), self._files[name].st_size, start=start)
 
     def _exactly(self, name: str, offset: int, size: int) -> bytes:
         found = b""
@@ -460,14 +454,7 @@ class MergedParts(Parts):
 
     def _line_start(self, name: str, low: int, offset: int) -> int:
         """Return where the line begins that the byte at *offset* is in, *low* at the least."""
-        size = 1 << 10
-        while low < offset:
-            block = max(low, offset - size)
-            at = self._exactly(name, block, offset - block).rfind(b"\n")
-            if at >= 0:
-                return block + at + 1
-            offset, size = block, _BLOCK_BYTES
-        return low
+        return end_of_lines(partial(self._exactly, name), offset, start=low, first=1 << 10)
 
     def _line_end(self, name: str, offset: int, high: int) -> int:
         """Return where the line ends that the byte at *offset* is in, with its LF, *high* at the most."""

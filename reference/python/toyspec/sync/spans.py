@@ -7,6 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from toyspec.format.lines import end_of_lines
 from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class LocalFile:
         self.size = status.st_size
         """Number of bytes when it was opened."""
         self._ends_in_lf = False
-        self.stop = self._committed() if lines else self.size
+        self.stop = end_of_lines(self.read, self.size) if lines else self.size
         """Number of bytes that may be sent."""
         self._ends_in_lf = lines and self.stop > 0
 
@@ -83,16 +84,6 @@ class LocalFile:
         block = self.read(start, self.stop - start - 1)
         found = block.rfind(b"\n")
         return b"" if found < 0 < start else block[found + 1 :]
-
-    def _committed(self) -> int:
-        end = self.size
-        while end > 0:
-            start = max(0, end - BLOCK_BYTES)
-            found = self.read(start, end - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            end = start
-        return 0
 
 
 class Span(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.errors import StreamMissingError, StreamRefusedError
+from toyspec.format.lines import end_of_lines
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import Annotations, annotations_file, read_annotations
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 # Each writer holds the file for one line.
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
-_BLOCK_BYTES = 1 << 16
 
 
 def annotate(  # noqa: PLR0913 - one for each key of an annotation
@@ -96,7 +96,7 @@ def _tags(given: Sequence[str]) -> list[str]:
 def _append(path: str, line: bytes, calls: SystemCalls) -> None:
     file = _opened(path, Options(durability="fsync", calls=calls))
     try:
-        move_fragment(file, _committed(file))
+        move_fragment(file, end_of_lines(file.read, file.size))
         file.append(line)
     except OSError as error:
         raise named(error, path) from None
@@ -116,15 +116,3 @@ def _opened(path: str, options: Options) -> AppendFile:
             time.sleep(_POLL_SECONDS)
         except OSError as error:
             raise named(error, path) from None
-
-
-def _committed(file: AppendFile) -> int:
-    """Return the offset after the last LF of *file*."""
-    end = file.size
-    while end:
-        start = max(0, end - _BLOCK_BYTES)
-        found = file.read(start, end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0

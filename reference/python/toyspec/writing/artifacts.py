@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import is_address, without_secrets
 from toyspec.writing.opening import free_names
 
 FOLDER: Final = "artifacts"
@@ -36,7 +36,7 @@ def placed_file(directory: str, path: str | os.PathLike[str], *, copy: bool) -> 
     """
     given = os.fspath(path)
     if is_address(given):
-        return PlacedFile("reference", {"uri": public(given)})
+        return PlacedFile("reference", {"uri": without_secrets(given)})
     root = os.path.realpath(directory)
     inside = os.path.join(root, given)
     found = inside if _is_in(inside, root) and (os.path.exists(inside) or not os.path.exists(given)) else given

@@ -7,13 +7,14 @@ import errno
 import os
 
 from toyspec.escaping import printable
-from toyspec.places.addresses import is_address, public
+from toyspec.places.addresses import is_address, without_secrets
 
 
 def refuse_address(path: str) -> None:
     """Raise ValueError if *path* is an address: an object cannot be appended to, so none is a log."""
     if is_address(path):
-        raise ValueError(f"{printable(public(path))} is an address; write the run into a folder, and copy that there")
+        shown = printable(without_secrets(path))
+        raise ValueError(f"{shown} is an address; write the run into a folder, and copy that there")
 
 
 def make_directories(path: str) -> list[str]:

@@ -112,9 +112,13 @@ def replace(path: str, calls: SystemCalls) -> Opened:
             if os.name == "nt":  # An open file cannot be moved there.
                 calls.close(old.descriptor)
             moves += keep(path, calls)
-            new = _create_or_restore(path, moves, calls)
+            new = create(path, calls)
         except FileExistsError:
             continue
+        except OSError:
+            with contextlib.suppress(OSError):
+                restore(moves)
+            raise
         finally:
             if os.name != "nt":
                 with contextlib.suppress(OSError):
@@ -183,17 +187,6 @@ def lift_seal(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
         return []  # no seal covers it
     seal = os.path.join(os.path.dirname(path), SEAL_FILE)
     return keep(seal, calls) if os.path.lexists(seal) else []
-
-
-def _create_or_restore(path: str, moves: list[tuple[str, str]], calls: SystemCalls) -> Opened:
-    try:
-        return create(path, calls)
-    except FileExistsError:
-        raise
-    except OSError:
-        with contextlib.suppress(OSError):
-            restore(moves)
-        raise
 
 
 def _ever_replaced(path: str) -> StreamRefusedError:

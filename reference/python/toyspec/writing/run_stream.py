@@ -152,11 +152,6 @@ class RunStream:
         try:
             self._made = make_directories(os.path.dirname(self.path))
             self._file = self._opened_in_time()
-            self._file.on_truncation = self._go_on_after_truncation
-            if self.settings.seal == "at-end":
-                from toyspec.writing.sealing import keep_digest
-
-                keep_digest(self._file)
         except OSError as error:
             remove_directories(self._made)
             is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
@@ -264,7 +259,7 @@ class RunStream:
         has_said = False
         while True:
             try:
-                return self._opened()
+                return self._made_ready(self._opened())
             except StreamRefusedError as error:
                 left = until - time.monotonic()
                 if error.reason != "locked":
@@ -280,6 +275,14 @@ class RunStream:
                     say(f"{self.path}: another writer has it open; waiting up to {waits:g} s until it ends")
                 self._progress = RunProgress()
                 time.sleep(min(0.2, left))
+
+    def _made_ready(self, file: AppendFile) -> AppendFile:
+        file.on_truncation = self._go_on_after_truncation
+        if self.settings.seal == "at-end":
+            from toyspec.writing.sealing import keep_digest
+
+            keep_digest(file)
+        return file
 
     def _opened(self) -> AppendFile:
         settings = self.settings
@@ -380,11 +383,6 @@ class RunStream:
             self._state = "open"
             try:
                 self._file = self._opened_in_time()
-                self._file.on_truncation = self._go_on_after_truncation
-                if self.settings.seal == "at-end":
-                    from toyspec.writing.sealing import keep_digest
-
-                    keep_digest(self._file)
             except OSError as error:
                 if not self._survives(error, None):
                     raise
