@@ -13,14 +13,13 @@ import msgspec
 
 from toyspec.answers.cursors import AnswerCursor
 from toyspec.answers.digested_run import DigestedRun, DigestPoint
-from toyspec.escaping import clipped, printable
+from toyspec.escaping import clipped, encodable, printable
 from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.ranks import ranks_of
-from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing
 from toyspec.runs.summarizing import summarize_run
 

@@ -10,11 +10,11 @@ from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import add_health, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.errors import CatalogError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 from toyspec.places.addresses import public
 
 if TYPE_CHECKING:

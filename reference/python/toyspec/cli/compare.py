@@ -20,11 +20,10 @@ from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.tables import Cell, Side, csv_row, fitted, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
 from toyspec.errors import StreamError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.metric_names import losses_first
-from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing, flat
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run

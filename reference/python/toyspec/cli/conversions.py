@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli.formats.objects import inert
 from toyspec.cli.parsers import number_from
-from toyspec.cli.paths import encodable
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import summary_of, text_of
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 
 if TYPE_CHECKING:
     from argparse import Namespace

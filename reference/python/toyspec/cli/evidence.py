@@ -12,9 +12,9 @@ from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.formats.objects import inert, inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 
 if TYPE_CHECKING:
     from argparse import Namespace

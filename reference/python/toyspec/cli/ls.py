@@ -14,13 +14,13 @@ from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.formats.objects import dialect_object, facts_object
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import run_filter
 from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 from toyspec.places.addresses import is_address, public
 from toyspec.runs.columns import ALERT_FIELDS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
 from toyspec.runs.expressions import expression

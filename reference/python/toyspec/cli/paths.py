@@ -17,11 +17,6 @@ def shown(path: str) -> str:
     return printable(path.removeprefix("./") or path)
 
 
-def encodable(path: str) -> str:
-    r"""Return *path* as text that UTF-8 can hold; a byte that is not part of UTF-8 is written as ``\udcff``."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
 def fact_of(error: StreamError) -> str:
     """Return the message of *error* without the path at its start."""
     return str(error).removeprefix(f"{printable(error.path)}: ")

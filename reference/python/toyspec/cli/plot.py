@@ -13,10 +13,10 @@ from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import run_filter
 from toyspec.errors import ExpressionError, StreamError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, printable, shortened
 from toyspec.places.addresses import public
 
 if TYPE_CHECKING:

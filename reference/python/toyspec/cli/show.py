@@ -16,12 +16,12 @@ from toyspec.cli.figures import duration, figure, metric_figure, size
 from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Style, Terminal, columns
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, printable, shortened
 from toyspec.format.record_mapping import values_in, with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN

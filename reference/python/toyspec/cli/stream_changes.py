@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.paths import encodable, fact_of, shown
+from toyspec.cli.paths import fact_of, shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 from toyspec.findings import PathError
 from toyspec.generated import messages
 from toyspec.runs.walking import NoStream, NotALog

@@ -6,6 +6,7 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from toyspec.escaping import encodable
 from toyspec.generated.runs import COLUMNS
 from toyspec.runs.run_facts import cut, finite, unended
 
@@ -122,11 +123,6 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
 def unread_row(run: str, size: int) -> dict[str, Any]:
     """Return the row of a run that was not read yet: what a search has found of it, and nothing else."""
     return {"id": encodable(run), "name": encodable(os.path.basename(run)), "bytes": size, "state": "unread"}
-
-
-def encodable(text: str) -> str:
-    """Return *text* as UTF-8 can hold it, with escapes for what it cannot."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _metric(summary: RunSummary, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import msgspec
 
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import StreamError
+from toyspec.escaping import encodable
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import TOKEN_COUNTS
@@ -23,7 +24,6 @@ from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import start_after
 from toyspec.runs.walking import SIDECARS

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.escaping import encodable
 from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rank_states import ranks_in_store
-from toyspec.runs.rows import encodable, row_of, unread_row, unreadable_row
+from toyspec.runs.rows import row_of, unread_row, unreadable_row
 from toyspec.runs.walking import Stream, ranks_in
 from toyspec.system_calls import is_locked
 from toyspec.view.counted_alerts import CountedAlerts

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from toyspec.errors import StreamError, must_be_one_of
+from toyspec.escaping import encodable
 from toyspec.format.run_files import media_file, rank_of
 from toyspec.generated.media import EXTENSIONS
 from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.places.addresses import path_in
 from toyspec.reading.number_blocks import StepBlockFeed, StepFeed
 from toyspec.reading.stream_files import is_compressed
-from toyspec.runs.rows import encodable
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves

@@ -15,9 +15,10 @@ import msgspec
 
 from toyspec.catalog.layout import MANIFEST, read_manifest
 from toyspec.errors import CatalogError
+from toyspec.escaping import encodable
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
+from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS
 from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaining_of, settings_of
 from toyspec.runs.walking import ranks_in
 
