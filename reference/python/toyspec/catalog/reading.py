@@ -56,14 +56,15 @@ class ShownRun(NamedTuple):
     seconds: float | None
     started_at: str | None
     records: int | None
+    progress: float | None
+    remaining: float | None
     bytes: int
     alerts: int | None
     open_alerts: int | None
     errors: int
     warnings: int
     infos: int
-    config: str | None
-    model: str | None
+    settings: str | None
     metrics: str | None
     identity: str
     """Changes with the stream and with the files of its run beside it; empty where it is not known."""

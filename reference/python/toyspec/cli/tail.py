@@ -24,7 +24,7 @@ from toyspec.cli.terminal import Terminal, columns, without_ci_commands
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.format.profiles import EVENTS_FILE, tag_of
-from toyspec.format.run_files import rank_file, ranks_beside
+from toyspec.format.run_files import rank_file, ranks_beside, run_of
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.records import Record
 from toyspec.reading.rows import Row
@@ -390,7 +390,7 @@ def _each_shown(runs: Sequence[_Followed], options: Namespace) -> Iterator[tuple
 def _names(runs: Sequence[_Followed]) -> list[str]:
     """Return a short name of each of *runs*: that of the run where there are several, and the rank."""
     paths = list(dict.fromkeys(each.name for each in runs))
-    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in paths]
+    places = [run_of(path.rstrip("/")) or path for path in paths]
     names = [place.rpartition("/")[2] for place in places]
     names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
     short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))

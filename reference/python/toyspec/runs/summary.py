@@ -9,8 +9,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from toyspec.format.numbers import finite_number, is_number_or_null, number
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
+from toyspec.format.profiles import closing_kind
 from toyspec.format.record_mapping import mapping_of
+from toyspec.format.run_files import run_of
 from toyspec.generated.runs import COLUMNS, LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
@@ -168,9 +169,7 @@ class RunSummary:
     @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
-        named = STREAMS.get(self.profile or "", {}).get("file")
-        is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
-        return os.path.dirname(self.path) or "." if is_bundle else self.path
+        return run_of(self.path, STREAMS.get(self.profile or "", {}).get("file")) or "."
 
     @property
     def sealed(self) -> bool:

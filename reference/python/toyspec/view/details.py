@@ -13,7 +13,8 @@ import msgspec
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import StreamError
 from toyspec.escaping import encodable
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
+from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
+from toyspec.format.run_files import run_of
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.health.alerts import Incidents
@@ -364,7 +365,7 @@ def files_beside(path: str) -> Iterator[FileBeside]:
     if os.path.isdir(path):
         for part in Parts(path).parts:
             yield FileBeside(part.name, os.path.join(path, part.name), part.size)
-    elif stream_name(name) not in (EVENTS_FILE, METRICS_FILE):
+    elif run_of(path) == path:
         yield FileBeside(name, path, identity_at(path)[2])
     elif is_address(path):
         yield from _objects_beside(path)

@@ -265,8 +265,7 @@ class Answers:
 
         if rank_of(os.path.basename(entry.path)):
             raise EditRefusedError(404, "this is one rank of a run; annotate the run")
-        real, root = os.path.realpath(entry.path), entry.root.real
-        if not entry.root.is_remote and real != root and not real.startswith(os.path.join(root, "")):
+        if not entry.root.is_remote and not entry.root.has_real(os.path.realpath(entry.path)):
             raise EditRefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
 
     def file(self, query: Query) -> OpenFile:
