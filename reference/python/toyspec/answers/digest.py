@@ -277,14 +277,8 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
     from toyspec.checker import CheckOptions, iter_reports
     from toyspec.findings import PathError
 
-    options = CheckOptions(
-        own_profile=choice.profile,
-        own_profiles=choice.profiles,
-        dialect=choice.name,
-        keys=choice.keys,
-        dialects=choice.own,
-    )
-    for report in iter_reports([each.path, *ranks_beside(each.path).values()], options=options):
+    paths = [each.path, *ranks_beside(each.path).values()]
+    for report in iter_reports(paths, options=CheckOptions.of(choice)):
         is_other = report.path != each.path
         where = {"stream": encodable(os.path.basename(report.path))} if is_other else {}
         if isinstance(report, PathError):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from toyspec.checker import open_checker
 from toyspec.cli.health_options import finding_of, with_findings
-from toyspec.cli.paths import fact_of
 from toyspec.errors import StreamError, StreamUnreadableError
 from toyspec.escaping import printable
 from toyspec.findings import PathError
@@ -20,6 +19,7 @@ from toyspec.places.addresses import is_address
 from toyspec.reading.follower import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.live_stream import LiveStream
 from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
+from toyspec.runs.walking import STANDARD_INPUT
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from toyspec.reading.live_stream import Change
 
 _CHUNK_BYTES = 1 << 18
-STANDARD_INPUT = "-"
 
 
 def follow(
@@ -57,7 +56,7 @@ def follow(
         else:
             interrupted = _watch(located, checked, idle_timeout)
     except StreamError as error:
-        verdict.error(PathError(path, fact_of(error)))
+        verdict.error(PathError(path, error.fact))
         return False
     except OSError as error:
         verdict.error(PathError(path, cause_of(error)))

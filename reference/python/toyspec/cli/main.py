@@ -13,6 +13,7 @@ from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import without_ci_commands
 from toyspec.errors import EngineError, WorkersError
 from toyspec.escaping import printable, shortened
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,4 +166,4 @@ def _complain(name: str | None, message: str, advice: str | None = None) -> int:
 
 def _cause(error: OSError) -> str:
     place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return f"{place}{error.strerror or error}"
+    return f"{place}{cause_of(error)}"

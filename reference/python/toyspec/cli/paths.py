@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from toyspec.errors import StreamError
     from toyspec.findings import Finding
 
 
 def shown(path: str) -> str:
     """Return *path* for a person, inert, without the ``./`` of a search from the current directory."""
     return printable(path.removeprefix("./") or path)
-
-
-def fact_of(error: StreamError) -> str:
-    """Return the message of *error* without the path at its start."""
-    return str(error).removeprefix(f"{printable(error.path)}: ")
 
 
 def place(path: str, finding: Finding) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.paths import fact_of, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.errors import StreamError, StreamRefusedError
 from toyspec.escaping import encodable, printable
@@ -71,7 +71,7 @@ class StreamChanges:
         except StreamRefusedError as error:
             self.refused(found.path, cause_of(error))
         except StreamError as error:
-            self.failed(found.path, fact_of(error))
+            self.failed(found.path, error.fact)
         except OSError as error:
             self.failed(os.fsdecode(error.filename) if error.filename else found.path, cause_of(error))
         return None

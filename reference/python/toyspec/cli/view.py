@@ -14,6 +14,7 @@ from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_ans
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError
 from toyspec.escaping import printable
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -141,7 +142,7 @@ def _listening(catalog: Any, options: Namespace) -> Any:
     except OSError as error:
         if options.port is None:
             return ViewServer(catalog, host=options.host, port=0, edit=options.edit)
-        raise UsageError(f"cannot listen on {options.host} port {port}: {error.strerror or error}") from error
+        raise UsageError(f"cannot listen on {options.host} port {port}: {cause_of(error)}") from error
 
 
 def _announce(catalog: LiveRuns, server: Any, options: Namespace) -> None:

@@ -20,7 +20,7 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.rows import row_of, unread_row, unreadable_row
 from toyspec.runs.walking import Stream, ranks_in
-from toyspec.system_calls import is_locked
+from toyspec.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
@@ -563,7 +563,7 @@ class LiveRuns:
                 row = row_of(entry.file.scan.summary, entry.run)
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:
-                fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)
+                fact = error.fact if isinstance(error, StreamError) else cause_of(error)
                 row = unreadable_row(entry.run, fact, identity[2])
             findings = entry.row["findings"] if entry.row is not None else None
             with self._lock:

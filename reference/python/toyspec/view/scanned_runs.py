@@ -14,6 +14,7 @@ from toyspec.reading.number_blocks import StepBlockFeed
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.rows import RowFeed
 from toyspec.runs.summary import Extent
+from toyspec.system_calls import cause_of
 from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
 
@@ -95,7 +96,7 @@ class ScannedRun:
         if self._stream.is_gone:
             raise StreamUnreadableError(self.path, "it was deleted or moved; read it again when it is back")
         if isinstance(error, OSError):
-            raise StreamUnreadableError(self.path, str(error.strerror or error)) from error
+            raise StreamUnreadableError(self.path, cause_of(error)) from error
         if error is not None:
             raise error
 

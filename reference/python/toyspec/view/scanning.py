@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +18,7 @@ from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.rows import row_of, unreadable_row
+from toyspec.system_calls import cause_of
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
@@ -86,7 +86,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
         finally:
             file.close()
     except (StreamError, OSError) as error:
-        fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)
+        fact = error.fact if isinstance(error, StreamError) else cause_of(error)
         return Scanned(work.path, identity_at(work.path), unreadable_row(work.run, fact, work.size))
 
 
@@ -126,8 +126,7 @@ def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
     """Return the report on the stream at *path*; None if it cannot be checked."""
     from toyspec.checker import CheckOptions, iter_reports
 
-    options = CheckOptions(dialect=dialect.name, keys=dialect.keys, dialects=dialect.own)
-    report = next(iter(iter_reports([path], options=options)), None)
+    report = next(iter(iter_reports([path], options=CheckOptions.of(dialect))), None)
     return report if isinstance(report, FileReport) else None
 
 
@@ -138,13 +137,12 @@ def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
 
 def counted(report: FileReport | None) -> dict[str, int] | None:
     """Return the number of findings of each severity in a *report*; None without one."""
+    from toyspec.checker import summarize
+
     if report is None:
         return None
-    counts = Counter(finding.severity for finding in report.findings)
-    severities = {finding.rule: finding.severity for finding in report.findings}
-    for rule, number in report.suppressed.items():
-        counts[severities[rule]] += number
-    return {"error": counts["error"], "warning": counts["warning"], "info": counts["info"]}
+    total = summarize([report])
+    return {"error": total.errors, "warning": total.warnings, "info": total.infos}
 
 
 class ScanWorkers:

@@ -25,7 +25,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from toyspec.errors import PlaceError
-from toyspec.view.requests import Answers, RefusedError
+from toyspec.view.edits import RefusedError
+from toyspec.view.requests import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
