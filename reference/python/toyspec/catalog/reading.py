@@ -9,9 +9,9 @@ from toyspec.catalog.filter_sql import pointer
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.run_table import Order, RunSelection, RunTable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
@@ -97,10 +97,6 @@ class Answer(NamedTuple):
 
 class Catalog(RunTable):
     """The catalog in a directory, as it is when it is opened. DuckDB and Polars read its ``files`` too."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the catalog at *path*; raise CatalogError for what is not a catalog of this version."""
-        super().__init__(path)
 
     def __repr__(self) -> str:
         return f"<Catalog {self.path!r} runs={len(self)}>"
@@ -236,7 +232,7 @@ def _columns(named: Named) -> Iterator[_Column]:
         value = f"json_extract(findings, {text(pointer(named.name))})"
         yield _Column(f"findings.{named.name}", _typed(value, "BIGINT"), named.runs)
         return
-    for part in ("last", "best", "nan"):
+    for part in METRIC_PARTS:
         value = f"json_extract(metrics, {text(pointer(named.name, part))})"
         yield _Column(f"{part}.{named.name}", _typed(value, "DOUBLE"), named.runs, part != "nan")
 

@@ -22,7 +22,15 @@ from toyspec.cli.terminal import Terminal
 from toyspec.errors import CatalogError, ExpressionError
 from toyspec.escaping import encodable, printable
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.columns import ALERT_FIELDS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
+from toyspec.runs.columns import (
+    ALERT_FIELDS,
+    FINDING_FIELDS,
+    Fields,
+    in_order,
+    needs_whole_streams,
+    require_fields,
+    sorted_by,
+)
 from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
@@ -169,7 +177,7 @@ def _list(options: Namespace) -> int:
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     met, hidden = _without_hidden(met, options)
-    met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
+    met = _sorted(met, options)
     total = len(met)
     met = met[: options.number]
     if options.json:
@@ -320,10 +328,10 @@ def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
     return count_findings(run.path, choice)
 
 
-def _ordered(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
-    keyed = [(ORDERS[options.sort](each.run), each) for each in runs]
-    known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=options.reverse)
-    return [each for _, each in known] + [each for key, each in keyed if key is None]
+def _sorted(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
+    if options.sort in ORDERS:
+        return in_order(runs, lambda each: ORDERS[options.sort](each.run), reverse=options.reverse)
+    return sorted_by(runs, options.sort, reverse=options.reverse)
 
 
 def _names(text: str) -> list[str]:

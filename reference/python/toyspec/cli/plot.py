@@ -226,20 +226,13 @@ def _layout(options: Namespace) -> Layout:
 
 def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
     """Return the curves and the summary of each run at and below the paths; raise StreamError."""
-    from toyspec.errors import UnknownFormatError
     from toyspec.generated.runs import TOKEN_COUNTS
-    from toyspec.reading.log_detection import usual_names
-    from toyspec.runs.listing import streams_below
+    from toyspec.runs.listing import named_streams
     from toyspec.view.drawn_curves import read_curves
 
-    errors, streams = streams_below(options.runs, usual_names(choice))
-    for error in errors:
-        raise StreamError(error.path, error.message)
-    if not streams:
-        raise UnknownFormatError(", ".join(options.runs), "no run here")
     wanted = {*options.metric, *TOKEN_COUNTS}
     found = []
-    for stream in streams:
+    for stream in named_streams(options.runs, choice):
         curves, summary = read_curves(
             stream.path, wanted=(lambda name: name in wanted) if options.metric else None, dialect=choice
         )
@@ -367,9 +360,8 @@ def _require_points(panel: PicturePanel, layout: Layout, notes: list[str]) -> No
 def _loss_of(runs: Sequence[RunSummary]) -> str:
     """Return the name of the loss of the first run that has one; raise UsageError if none has."""
     for run in runs:
-        for name, curve in run.series.items():
-            if curve is run.loss:
-                return name
+        if run.loss_name is not None:
+            return run.loss_name
     raise UsageError("no run has a loss; name a metric by --metric")
 
 

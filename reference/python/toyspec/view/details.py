@@ -25,6 +25,7 @@ from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.stream_names import STREAM_NAMES
+from toyspec.runs.metric_names import defined
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import start_after
 from toyspec.runs.walking import SIDECARS
@@ -249,10 +250,7 @@ class _Collected:
 
     def meaning(self, name: str) -> dict[str, Any]:
         """Return unit and description of a metric."""
-        found = self._defined.get(name)
-        if found is None:
-            fitting = [key for key in self._defined if key.endswith("*") and name.startswith(key[:-1])]
-            found = self._defined[max(fitting, key=len)] if fitting else {}
+        found = defined(name, self._defined) or {}
         return {key: found.get(key) if isinstance(found.get(key), str) else None for key in ("unit", "description")}
 
     def last(self, name: str) -> dict[str, Any] | None:

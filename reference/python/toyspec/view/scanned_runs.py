@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterator
 
-    from toyspec.read_reports import Fragment
     from toyspec.reading.attempts import Attempts
     from toyspec.view.buckets import Buckets
     from toyspec.view.identities import Identity
@@ -60,11 +59,6 @@ class ScannedRun:
         detect = partial(detect_profile_at, self.path)
         plain = partial(StepBlockFeed, detect=detect, threads=self._threads)
         self._feed = FollowedFeed(self._dialect, plain, self.path, detect)
-
-    @property
-    def size(self) -> int:
-        """Number of bytes of the file that were read."""
-        return self._stream.size
 
     def read(self) -> bool:
         """Read what is new; return whether anything was. A file that was replaced or cut is read from its start.
@@ -145,21 +139,6 @@ class ScannedRun:
         """True if the file follows a profile or a dialect."""
         feed = self._feed.feed_now
         return feed.profile is not None or isinstance(feed, RowFeed)
-
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last LF."""
-        return self._feed.feed_now.committed
-
-    @property
-    def gap_bytes(self) -> int:
-        """Number of bytes in unreadable lines."""
-        return self._feed.feed_now.gap_bytes
-
-    @property
-    def fragment(self) -> Fragment | None:
-        """The bytes after the last LF."""
-        return self._feed.feed_now.fragment()
 
     def identity(self) -> Identity:
         """Return the identity of the file or object when it was read."""

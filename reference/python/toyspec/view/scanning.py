@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toyspec.distributed.crews import Call
     from toyspec.distributed.processes import ProcessCrew
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.summary import RunSummary
     from toyspec.view.identities import Identity
 
 # Starting a process costs as much as scanning this many bytes.
@@ -69,6 +70,13 @@ class Scanned(NamedTuple):
     """None for a file that is not a run."""
 
 
+def row_of_work(summary: RunSummary, work: ScanWork) -> dict[str, Any]:
+    """Return the row of *summary*, that of the stream of *work*, with what a search has found beside it."""
+    summary.may_be_annotated = work.may_be_annotated
+    summary.known_ranks = ranks_in_store(work.path, work.beside)
+    return row_of(summary, work.run)
+
+
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
     """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
@@ -78,9 +86,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             identity = file.identity()
             if not file.is_known:
                 return Scanned(work.path, identity, None)
-            file.scan.summary.may_be_annotated = work.may_be_annotated
-            file.scan.summary.known_ranks = ranks_in_store(work.path, work.beside)
-            row = row_of(file.scan.summary, work.run)
+            row = row_of_work(file.scan.summary, work)
             store.save(work.path, *pack(file.scan, file, row))
             return Scanned(work.path, identity, row)
         finally:
@@ -103,11 +109,9 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
-    summary.may_be_annotated = work.may_be_annotated
-    summary.known_ranks = ranks_in_store(work.path, work.beside)
     # The rest of the stream is read next; this row is to be there before.
     summary.find_resumptions = None
-    row = row_of(summary, work.run)
+    row = row_of_work(summary, work)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
 

@@ -13,7 +13,7 @@ from toyspec.cli.figures import duration, figure
 from toyspec.cli.run_tables import colored_as
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
-from toyspec.runs.columns import field_of, text_of
+from toyspec.runs.columns import field_of, in_order, text_of
 from toyspec.runs.expressions import Question
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.run_facts import warnings_of
@@ -176,12 +176,9 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
     found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
     if sort == "name":
         return sorted(found, key=lambda row: (row["name"], row["id"]))
-    keyed = [(_key(row, sort, metric), row) for row in found]
     facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
     is_ascending = sort == "state" or (sort in ("best", "last") and facts.get("goal") != "max")
-    known = [pair for pair in keyed if pair[0] is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
-    return [row for _, row in known] + [row for key, row in keyed if key is None]
+    return in_order(found, lambda row: _key(row, sort, metric), reverse=not is_ascending)
 
 
 def shows_hidden(wanted: Expression) -> bool:
