@@ -74,7 +74,7 @@ def test_no_run_is_read_before_it_is_looked_at(runs: Path, client: Client, monke
         opened.append(path)
         raise OSError
 
-    monkeypatch.setattr("toyspec.view.viewed_runs._at", refuse)
+    monkeypatch.setattr("toyspec.view.viewed_runs.found_at", refuse)
     assert 4 == len(client.rows())
     assert [] == opened
     client.curves("loss", "b")

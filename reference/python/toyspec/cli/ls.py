@@ -26,6 +26,7 @@ from toyspec.runs.columns import (
     ALERT_FIELDS,
     FINDING_FIELDS,
     Fields,
+    asks_for_hidden,
     in_order,
     needs_whole_streams,
     require_fields,
@@ -196,7 +197,7 @@ def _list(options: Namespace) -> int:
 
 
 def _shows_hidden(options: Namespace) -> bool:
-    return options.hidden or any("hidden" in each.fields for each in options.where)
+    return options.hidden or asks_for_hidden(*options.where)
 
 
 def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields], int]:

@@ -12,6 +12,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import run_filter
@@ -243,7 +244,7 @@ def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
 
 def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -> list[_PlottedRun]:
     """Return the runs that are to be drawn; raise UsageError if there is none, and ExpressionError."""
-    from toyspec.runs.columns import Fields, require_fields
+    from toyspec.runs.columns import Fields, asks_for_hidden, require_fields
 
     fields = [Fields(each.summary) for each in runs]
     require_fields([options.mean_by] if options.mean_by else [], fields, options.where)
@@ -252,7 +253,7 @@ def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -
         for each, known in zip(runs, fields, strict=True)
         if all(filter_.holds(known.question) for filter_ in options.where)
     ]
-    shows_hidden = options.hidden or any("hidden" in each.fields for each in options.where)
+    shows_hidden = options.hidden or asks_for_hidden(*options.where)
     found = met if shows_hidden else [each for each in met if not each.summary.annotations.hidden]
     if hidden := len(met) - len(found):
         notes.append(f"{_runs(hidden)} hidden by annotation; --hidden draws them too")
@@ -326,7 +327,7 @@ def _means(
         value = Fields(each.summary).value(options.mean_by)
         groups.setdefault("none" if value is None else str(value), []).append(at)
     short = options.mean_by.removeprefix("config.")
-    names = [f"{short} {value}, {len(members)} run{'s' * (len(members) > 1)}" for value, members in groups.items()]
+    names = [f"{short} {value}, {counted(len(members), 'run')}" for value, members in groups.items()]
     found = []
     for panel in panels:
         parts = [[panel.curves[at] for at in members] for members in groups.values()]

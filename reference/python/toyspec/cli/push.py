@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.figures import size
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
 from toyspec.cli.sync_reports import SyncShower, chosen_settings
@@ -101,9 +102,8 @@ def run(options: Namespace) -> int:
         line = f"toyspec push: {printable(each.path)}: no event file: {printable(each.message)}"
         sys.stderr.write(f"{without_ci_commands(line)}\n")
     if report.commits and not options.json:
-        commits = "1 commit" if report.commits == 1 else f"{report.commits} commits"
-        files = "1 event file" if report.event_files == 1 else f"{report.event_files} event files"
-        sys.stdout.write(f"{commits}, {files}: {printable(report.page)}\n")
+        sent = f"{counted(report.commits, 'commit')}, {counted(report.event_files, 'event file')}"
+        sys.stdout.write(f"{sent}: {printable(report.page)}\n")
     return exit_codes.FINDINGS if report.not_exported else shower.status
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.cli import exit_codes
 from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.paths import shown
 from toyspec.cli.terminal import Terminal, without_ci_commands
 from toyspec.escaping import printable
@@ -77,8 +78,7 @@ class SyncShower:
     def _show(self, run: RunResult) -> None:
         if self._options.verbose and run.files and not self._options.json:
             fragment = f", without a fragment of {run.fragment} bytes" if run.fragment else ""
-            files = "1 file" if run.files == 1 else f"{run.files} files"
-            self._terminal.line(f"{shown(run.run)}: {files}, {size(run.sent)}{fragment}")
+            self._terminal.line(f"{shown(run.run)}: {counted(run.files, 'file')}, {size(run.sent)}{fragment}")
         for fact in run.facts:
             if (run.run, fact) not in self._said:
                 self._said.add((run.run, fact))
@@ -93,7 +93,6 @@ class SyncShower:
         report = self._report
         if report is None or self._options.json:
             return
-        total = len(report.runs)
         live = sum(run.is_live for run in report.runs)
         done, place = _PAST[self._verb], _PLACE[self._verb]
         counts = {
@@ -105,5 +104,4 @@ class SyncShower:
         }
         words = [f"{count} {word}" for word, count in counts.items() if count]
         words += [size(sum(self._sent.values()))] if self._sent else [] if words else [f"nothing to {self._verb}"]
-        runs = "1 run" if total == 1 else f"{total} runs"
-        self._terminal.line(f"{runs} → {printable(report.address)}: {', '.join(words)}")
+        self._terminal.line(f"{counted(len(report.runs), 'run')} → {printable(report.address)}: {', '.join(words)}")

@@ -45,6 +45,11 @@ def needs_whole_streams(columns: Iterable[str]) -> bool:
     return any(name not in OWN_FIELDS and not name.startswith(("config.", "model.")) for name in columns)
 
 
+def asks_for_hidden(*filters: Expression) -> bool:
+    """Return whether a filter is about hidden runs, which lists leave out and count otherwise."""
+    return any("hidden" in each.fields for each in filters)
+
+
 class Fields:
     """The fields of a run by name, made once, when the first is asked for."""
 
