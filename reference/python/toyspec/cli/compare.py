@@ -18,7 +18,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.tables import Cell, Side, csv_row, fitted, joined, lined_up
-from toyspec.cli.terminal import Terminal, columns
+from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError
 from toyspec.escaping import encodable, printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
@@ -131,7 +131,7 @@ def run(options: Namespace) -> int:
     try:
         metric, runs = _read(options)
     except StreamError as error:
-        sys.stderr.write(f"toyspec compare: {error}\n")
+        tell("compare", str(error))
         return exit_codes.USAGE
     series = [each.asked for each in runs]
     steps = common_steps(series)

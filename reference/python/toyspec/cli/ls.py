@@ -18,9 +18,9 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import run_filter
 from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import CatalogError, ExpressionError
-from toyspec.escaping import encodable, printable
+from toyspec.escaping import encodable
 from toyspec.places.addresses import is_address, public
 from toyspec.runs.columns import (
     ALERT_FIELDS,
@@ -189,7 +189,7 @@ def _list(options: Namespace) -> int:
     elif options.csv:
         ShownTable(RunRows([], options.roots, columns), columns).print_csv()
     elif len(found) and not hidden:
-        sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
+        tell("ls", f"none of {len(found)} runs meets the conditions")
     elif not hidden:
         _report_none(found.errors, found.skipped, options)
     _report_hidden(hidden)
@@ -211,7 +211,7 @@ def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields
 def _report_hidden(number: int) -> None:
     if number:
         runs = "1 run is" if number == 1 else f"{number} runs are"
-        sys.stderr.write(f"toyspec ls: {runs} hidden by annotation; --hidden lists them too\n")
+        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
 
 
 def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
@@ -233,7 +233,7 @@ def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) 
     if shown or options.csv:
         _print(ShownTable(ListedRows(found, options.roots), columns, left_out=left_out), options)
     elif len(catalog) and not hidden:
-        sys.stderr.write(f"toyspec ls: none of {len(catalog)} runs meets the conditions\n")
+        tell("ls", f"none of {len(catalog)} runs meets the conditions")
     elif not hidden:
         _report_none(manifest.errors, manifest.skipped, options)
     _report_hidden(hidden)
@@ -254,18 +254,18 @@ def _report_others(runs: Runs) -> None:
     blank = [run.path for run in runs if run.dialect is not None and not run.series]
     if blank:
         named = ", ".join(map(shown, blank[:_MOST_NAMED])) + (", …" if len(blank) > _MOST_NAMED else "")
-        sys.stderr.write(f"toyspec ls: no metric was found in {named}; `toyspec check` says what to do\n")
+        tell("ls", f"no metric was found in {named}; `toyspec check` says what to do")
     if runs.skipped:
         files = "1 other file is" if runs.skipped == 1 else f"{runs.skipped} other files are"
-        sys.stderr.write(f"toyspec ls: {files} not recognized as logs; `toyspec doctor` says what is there\n")
+        tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
 
 
 def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
     if not errors:
-        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; ")
         is_remote = any(map(is_address, options.roots))
         import_takes = "`toyspec import` takes logs of other tools from there"
-        sys.stderr.write(f"{import_takes if is_remote else '`toyspec doctor` names what else is there'}\n")
+        advice = import_takes if is_remote else "`toyspec doctor` names what else is there"
+        tell("ls", f"no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; {advice}")
         _report_candidates(options)
 
 
@@ -281,16 +281,16 @@ def _report_candidates(options: Namespace) -> None:
     others = [path for path in found if path not in streams]
     if streams:
         named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
-        sys.stderr.write(f"toyspec ls: streams with names of their own are listed by name: `toyspec ls {named}`\n")
+        tell("ls", f"streams with names of their own are listed by name: `toyspec ls {named}`")
     if others:
         named = ", ".join(map(shown, others[:_MOST_NAMED]))
-        sys.stderr.write(f"toyspec ls: these files may be logs: {named}; `toyspec dialect new FILE` reads one\n")
+        tell("ls", f"these files may be logs: {named}; `toyspec dialect new FILE` reads one")
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
     """Name what could not be read; return an exit code."""
     for error in errors:
-        sys.stderr.write(f"toyspec ls: {shown(error.path)}: {printable(error.message)}\n")
+        tell("ls", f"{shown(error.path)}: {error.message}")
     return exit_codes.USAGE if errors else exit_codes.OK
 
 

@@ -16,8 +16,9 @@ from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
 from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import run_filter
+from toyspec.cli.terminal import tell
 from toyspec.errors import ExpressionError, StreamError
-from toyspec.escaping import encodable, printable, shortened
+from toyspec.escaping import encodable, shortened
 from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
@@ -152,10 +153,10 @@ def run(options: Namespace) -> int:
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     except (StreamError, ImportError) as error:
-        sys.stderr.write(f"toyspec plot: {printable(str(error))}\n")
+        tell("plot", str(error))
         return exit_codes.USAGE
     for note in dict.fromkeys(notes):
-        sys.stderr.write(f"toyspec plot: {note}\n")
+        tell("plot", note)
     if options.json:
         paths = [[encodable(runs[at].summary.facts.path) for at in each] for each in members]
         found = [_panel_object(each, names, paths) for each in panels]

@@ -12,7 +12,7 @@ from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, add_color, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, joined, lined_up
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.runs.ranks import ranks_of, ranks_row
@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
     try:
         ranks = ranks_of(options.run)
     except StreamError as error:
-        sys.stderr.write(f"toyspec ranks: {shown(options.run)}: {printable(error.fact)}\n")
+        tell("ranks", f"{shown(options.run)}: {error.fact}")
         return exit_codes.USAGE
     if options.json:
         sys.stdout.write(inert_json(ranks_row(ranks)) + "\n")

@@ -20,7 +20,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_tables import STATES
 from toyspec.cli.shown_things import has_things, named_things, thing_objects
-from toyspec.cli.terminal import Terminal, columns
+from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import encodable, printable, shortened
 from toyspec.format.record_mapping import values_in, with_lost_numbers
@@ -142,7 +142,7 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
             advice = f"`toyspec dialect new {shown(candidates[0])}` says how to read such a file"
     if not advice and isinstance(error, StreamMissingError) and (os.path.isdir(path) or is_address(path)):
         advice = f"`toyspec ls {shown(path)}` lists the runs below it"
-    sys.stderr.write(f"toyspec show: {shown(options.run)}: {fact}\n" + (f"{advice}\n" if advice else ""))
+    tell("show", f"{shown(options.run)}: {fact}", advice)
     return exit_codes.USAGE
 
 

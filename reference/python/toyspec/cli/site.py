@@ -12,8 +12,8 @@ from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -66,7 +66,7 @@ def run(options: Namespace) -> int:
         finally:
             progress.erase()
     except (StreamError, FileNotFoundError, FileExistsError) as error:
-        sys.stderr.write(f"toyspec site: {printable(str(error))}\n")
+        tell("site", str(error))
         return exit_codes.USAGE
     sys.stderr.write(f"wrote {shown(options.output)}: {counted(written.runs, 'run')}, {size(written.bytes)}\n")
     return exit_codes.OK

@@ -10,7 +10,7 @@ from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.paths import shown
-from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.escaping import printable
 from toyspec.runs.passed_over import WORTH_SAYING
 
@@ -66,7 +66,7 @@ class SyncShower:
         self._report = report
         if report.passed_over >= WORTH_SAYING:
             fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
-            self._say(report.address, f"{fact} {report.example.removeprefix(report.address).lstrip('/')}")
+            tell(self._command, f"{report.address}: {fact} {report.example.removeprefix(report.address).lstrip('/')}")
         for run in report.runs:
             if run.files:
                 self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
@@ -83,10 +83,7 @@ class SyncShower:
             if (run.run, fact) not in self._said:
                 self._said.add((run.run, fact))
                 # What has passed may come again.
-                self._say(run.address, fact)
-
-    def _say(self, address: str, fact: str) -> None:
-        sys.stderr.write(f"{without_ci_commands(f'{self._command}: {printable(address)}: {printable(fact)}')}\n")
+                tell(self._command, f"{run.address}: {fact}")
 
     def finish(self) -> None:
         """Show the summary."""

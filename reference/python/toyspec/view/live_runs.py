@@ -354,9 +354,12 @@ class LiveRuns:
             return
         with self._lock:
             entry.identity = identity
-            entry.changed_at = self._clock()
             entry.row_identity = None if is_unlocked else entry.row_identity
-            self._note(entry, {"run": encodable(entry.run), "bytes": identity[2]})
+            self._note_stream(entry)
+
+    def _note_stream(self, entry: ViewedRun) -> None:
+        entry.changed_at = self._clock()
+        self._note(entry, {"run": encodable(entry.run), "bytes": entry.identity[2]})
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
         """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""
@@ -426,8 +429,7 @@ class LiveRuns:
         for entry, visit in visits(entries):
             with self._lock:
                 if entry.take_visit(visit):
-                    entry.changed_at = self._clock()
-                    self._note(entry, {"run": encodable(entry.run), "bytes": entry.identity[2]})
+                    self._note_stream(entry)
 
     def _named(self, run: str) -> ViewedRun | None:
         entry = self._entries.get(run)
