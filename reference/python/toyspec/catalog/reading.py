@@ -12,6 +12,7 @@ from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, tex
 from toyspec.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
@@ -97,6 +98,10 @@ class Answer(NamedTuple):
 
 class Catalog(RunTable):
     """The catalog in a directory, as it is when it is opened. DuckDB and Polars read its ``files`` too."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the catalog at *path*; raise CatalogError for what is not a catalog of this version."""
+        super().__init__(path)
 
     def __repr__(self) -> str:
         return f"<Catalog {self.path!r} runs={len(self)}>"
