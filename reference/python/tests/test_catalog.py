@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -89,6 +90,14 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
     assert [run.row() for run in whole] == [run.row() for run in found]
     assert [vars(run)["dialect"] for run in whole] == [run.dialect for run in found]
     assert [run.extent for run in whole] == [run.extent for run in found]
+
+
+def test_catalog_names_what_cannot_be_read(runs: Path, tmp_path: Path) -> None:
+    """A stream that is cut gzip data is an error of the catalog, as of a list, and no file of another format."""
+    put(runs, "cut", gzip.compress(b'{"step": 1}\n' * 100)[:30], file="events.jsonl.gz")
+    report, listed = build_catalog(runs, out=tmp_path / "catalog"), list_runs(runs)
+    assert (8, 1, list(listed.errors)) == (report.runs, report.skipped, report.errors)
+    assert [str(runs / "cut" / "events.jsonl.gz")] == [error.path for error in report.errors]
 
 
 def test_columns(runs: Path, tmp_path: Path) -> None:

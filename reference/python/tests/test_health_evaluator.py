@@ -100,6 +100,12 @@ def test_bound_is_a_number(rule: dict[str, Any], expected: int) -> None:
     assert expected == events[0][0]
 
 
+def test_bound_of_the_pace_is_a_number_of_seconds() -> None:
+    """Steps that take longer than the rule allows begin an incident."""
+    events = _paced(_evaluator(type="bound", metric="@pace", above=2), [1, 1, 1, 3, 1])
+    assert [(4, "begun", "time per step is 3, above 2")] == events
+
+
 def test_rule_begins_after_its_step() -> None:
     """Before its step a rule begins no incident."""
     assert [(5, "begun")] == _events(_evaluator(type="bound", above=1, after_step=5), [2] * 6)

@@ -194,7 +194,6 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 
 INTERNAL = {
-    "toyspec.view.edits.EditRefusedError": "becomes the answer of the viewer",
     "toyspec.answers.run_tools.OutsideRootError": "becomes an answer of `toyspec mcp`",
     "toyspec.answers.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
     "toyspec.distributed.crews.CrewEndedError": "ends a scan of the viewer that is being closed",
@@ -217,7 +216,7 @@ INTERNAL = {
     "toyspec.sync.spans.ShortenedError": "lets a file wait for the next pass",
     "toyspec.places.place.MalformedAnswerError": "makes a sync compare and try again",
     "toyspec.sync.targets.CannotExtendError": "makes a sync send the file whole",
-    "toyspec.view.requests.RefusedError": "becomes an answer of the server",
+    "toyspec.view.edits.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""

@@ -5,7 +5,7 @@ from functools import partial
 from math import fsum, inf, isfinite, isnan, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toyspec.runs.curves import Curve
@@ -28,6 +28,7 @@ def by_pieces(pieces: list[list[float]]) -> Buckets:
 
 
 @given(PIECES)
+@example([[1e308, 1e308, *[1.0] * 6]])
 def test_buckets_are_what_their_points_say(pieces: list[list[float]]) -> None:
     """Each bucket has the place of its last point, and extremes, mean and last value of its finite points."""
     points = [point for piece in pieces for point in piece]

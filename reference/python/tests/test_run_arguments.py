@@ -36,7 +36,7 @@ def sweep(tmp_path: Path) -> Path:
 def test_directory_with_runs_stands_for_them(sweep: Path) -> None:
     """A run stays, and so does what is not there or has no run; a name that was given twice is there twice."""
     choice = DialectChoice()
-    below = [str(sweep / "a"), str(sweep / "b"), str(sweep / "more" / "c" / "metrics.jsonl")]
+    below = [str(sweep / "a"), str(sweep / "b"), str(sweep / "more" / "c")]
     empty = sweep.parent / "empty"
     empty.mkdir()
     stay = [str(sweep / "a"), str(sweep / "a"), str(sweep / "none"), str(empty), str(sweep / "b" / "events.jsonl")]
@@ -98,7 +98,7 @@ def test_tail_takes_a_directory(
 ) -> None:
     """Each of its runs is followed once, and too many of them are refused with a way out."""
     assert exit_codes.OK == main(["tail", "--once", "-n", "1", str(sweep), str(sweep / "a")])
-    assert ["a", "b", "metrics.jsonl"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert ["a", "b", "c"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     monkeypatch.setattr(tail, "_MOST_RUNS", 2)
     assert exit_codes.USAGE == main(["tail", "--once", str(sweep)])
     assert "3 runs; name 2 at most, or look at them with `toyspec watch`" in capsys.readouterr().err

@@ -92,3 +92,11 @@ def test_stream_that_ends_its_worker_has_a_row(tmp_path: Path) -> None:
     lost = scanning._lost(work, "its worker process was ended by SIGKILL")
     assert lost.row is not None
     assert (str(path), "its worker process was ended by SIGKILL") == (lost.path, lost.row["message"])
+
+
+@pytest.mark.parametrize(("choice", "state"), [(DialectChoice(), "complete"), (DialectChoice(None), "damaged")])
+def test_first_row_is_read_as_the_user_chose(tmp_path: Path, choice: DialectChoice, state: str) -> None:
+    """The row that is there before a scan is that of the dialects that may be used."""
+    log = tmp_path / "log.csv"
+    log.write_bytes(b"step,loss\n1,0.5\n2,0.25\n")
+    assert state == scanning.quick_row(ScanWork(str(log), "log.csv", identity_at(str(log))), choice)["state"]

@@ -74,7 +74,7 @@ def test_no_run_is_read_before_it_is_looked_at(runs: Path, client: Client, monke
         opened.append(path)
         raise OSError
 
-    monkeypatch.setattr("toyspec.view.viewed_runs._at", refuse)
+    monkeypatch.setattr("toyspec.view.viewed_runs.found_at", refuse)
     assert 4 == len(client.rows())
     assert [] == opened
     client.curves("loss", "b")
@@ -99,9 +99,11 @@ def test_gone_and_changed_runs_are_said(runs: Path, client: Client) -> None:
     assert {20, 1} == {row["last_step"] for run, row in client.rows().items() if run in ("sweep/a", "b")}, (
         "not looked at"
     )
+    revision = client.json("/api/runs")["revision"]
     ((gone, _), (changed, _)) = sorted(client.curves("loss", "sweep/a", "b"), key=lambda each: each[0]["run"])
     assert "gone since the catalog was written" in gone["message"]
     assert 21 == changed["points"]
+    assert {"b", "sweep/a"} == {row["id"] for row in client.json("/api/runs", since=revision)["runs"]}
     rows = client.rows()
     assert [("changed", 21), ("gone", 1)] == [(rows[run]["since"], rows[run]["last_step"]) for run in ("sweep/a", "b")]
     assert "1 run has changed and 1 run is gone" in _problems(client)

@@ -15,7 +15,7 @@ import loopback_store
 from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
 from toyspec.view.report import html_report
-from toyspec.view.roots import roots_of
+from toyspec.view.roots import roots_of, run_id
 from toyspec.view.watching import RootWatch
 from view_client import Client, served
 
@@ -58,6 +58,26 @@ def _last_step(client: Client, run: str) -> float:
 def test_roots_have_different_names(texts: list[str], names: list[str]) -> None:
     """The name is what was given, else the last part of the path, and more of it where two would be equal."""
     assert names == [root.name for root in roots_of(texts)]
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("runs/a/events.jsonl", ["a", "a/events.jsonl"]),
+        ("runs/a/events.jsonl.gz", ["a", "a/events.jsonl.gz"]),
+        ("runs/a/log.csv", ["a/log.csv", "a/log.csv"]),
+        ("runs/events.jsonl", [".", "events.jsonl"]),
+    ],
+)
+@pytest.mark.parametrize("is_only", [True, False])
+def test_run_is_named_by_its_place(path: str, names: list[str], is_only: bool) -> None:
+    """By its directory, by its stream where another has that name already, and below its root if there are more."""
+    (root,) = roots_of(["runs"])
+    ids = names if is_only else ["runs" if each == "." else f"runs/{each}" for each in names]
+    taken: set[str] = set()
+    for expected in ids:
+        assert expected == run_id(root, path, is_only=is_only, taken=taken)
+        taken.add(expected)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

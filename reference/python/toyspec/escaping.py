@@ -44,6 +44,11 @@ def shortened(text: str, limit: int = MAX_MESSAGE_VALUE_CHARS) -> str:
     return printable(text[:limit])[: limit - 1] + _ELLIPSIS
 
 
+def encodable(text: str) -> str:
+    r"""Return *text* as UTF-8 can hold it: a byte of a path that is not part of UTF-8 is written as ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def clipped(text: str, limit: int) -> str:
     """Return *text* unchanged but cut to *limit* characters, for JSON; a cut shows as an ellipsis at the end."""
     return text if len(text) <= limit else text[: limit - 1] + _ELLIPSIS

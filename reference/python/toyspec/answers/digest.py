@@ -13,14 +13,13 @@ import msgspec
 
 from toyspec.answers.cursors import AnswerCursor
 from toyspec.answers.digested_run import DigestedRun, DigestPoint
-from toyspec.escaping import clipped, printable
+from toyspec.escaping import clipped, encodable, printable
 from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.ranks import ranks_of
-from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing
 from toyspec.runs.summarizing import summarize_run
 
@@ -278,14 +277,8 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
     from toyspec.checker import CheckOptions, iter_reports
     from toyspec.findings import PathError
 
-    options = CheckOptions(
-        own_profile=choice.profile,
-        own_profiles=choice.profiles,
-        dialect=choice.name,
-        keys=choice.keys,
-        dialects=choice.own,
-    )
-    for report in iter_reports([each.path, *ranks_beside(each.path).values()], options=options):
+    paths = [each.path, *ranks_beside(each.path).values()]
+    for report in iter_reports(paths, options=CheckOptions.of(choice)):
         is_other = report.path != each.path
         where = {"stream": encodable(os.path.basename(report.path))} if is_other else {}
         if isinstance(report, PathError):

@@ -18,11 +18,11 @@ from toyspec.distributed.processes import Processes, Start
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import CatalogError
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.health.rules import AnyRule, rules_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.runs.rows import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence

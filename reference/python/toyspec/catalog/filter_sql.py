@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toyspec.catalog.tables import name as quoted
 from toyspec.catalog.tables import text
 from toyspec.generated.runs import ALIASES, COLUMNS
-from toyspec.runs.columns import ALERT_FIELDS
+from toyspec.runs.columns import ALERT_FIELDS, METRIC_PARTS
 from toyspec.runs.expressions import ORDERS, Comparison, Every, Expression, Not, Words
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ _NUMBERS = frozenset(
     [*ALERT_FIELDS, "errors", "warnings"]
     + [field for field in _COLUMNS if COLUMNS.get(ALIASES.get(field, field), {}).get("type") in ("integer", "number")]
 )
-_PARTS = {"last": ("last",), "best": ("best",), "nan": ("nan",)}
 
 
 class FieldNames(NamedTuple):
@@ -65,7 +64,7 @@ def meanings(field: str) -> FieldNames:
     """Return what *field*, which not every run has, may mean: see ``columns.field_of``."""
     settings = tuple(dict.fromkeys((field.removeprefix("config."), field)))
     part, _, rest = field.partition(".")
-    metrics = ((rest, part), (field, "last")) if part in _PARTS and rest else ((field, "last"),)
+    metrics = ((rest, part), (field, "last")) if part in METRIC_PARTS and rest else ((field, "last"),)
     return FieldNames(settings, metrics)
 
 

@@ -82,7 +82,7 @@ def read_manifest(catalog: str) -> Manifest:
     except FileNotFoundError:
         raise CatalogError(catalog, "not a catalog; make one with `toyspec catalog build ROOT --out DIR`") from None
     except OSError as error:
-        raise CatalogError(path, f"cannot be read: {error.strerror}") from None
+        raise CatalogError(path, f"cannot be read: {cause_of(error)}") from None
     try:
         version = msgspec.json.decode(data, type=_Version)
         if version.catalog != LAYOUT:

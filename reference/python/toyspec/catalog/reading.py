@@ -9,6 +9,7 @@ from toyspec.catalog.filter_sql import pointer
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.run_table import Order, RunSelection, RunTable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:
     import os
@@ -56,14 +57,15 @@ class ShownRun(NamedTuple):
     seconds: float | None
     started_at: str | None
     records: int | None
+    progress: float | None
+    remaining: float | None
     bytes: int
     alerts: int | None
     open_alerts: int | None
     errors: int
     warnings: int
     infos: int
-    config: str | None
-    model: str | None
+    settings: str | None
     metrics: str | None
     identity: str
     """Changes with the stream and with the files of its run beside it; empty where it is not known."""
@@ -235,7 +237,7 @@ def _columns(named: Named) -> Iterator[_Column]:
         value = f"json_extract(findings, {text(pointer(named.name))})"
         yield _Column(f"findings.{named.name}", _typed(value, "BIGINT"), named.runs)
         return
-    for part in ("last", "best", "nan"):
+    for part in METRIC_PARTS:
         value = f"json_extract(metrics, {text(pointer(named.name, part))})"
         yield _Column(f"{part}.{named.name}", _typed(value, "DOUBLE"), named.runs, part != "nan")
 

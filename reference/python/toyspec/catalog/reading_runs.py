@@ -245,8 +245,7 @@ def _is_log(stream: Stream, choice: DialectChoice) -> bool:
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
-    options = CheckOptions(dialect=choice.name, keys=choice.keys, dialects=choice.own, own_profiles=choice.profiles)
-    return iter(iter_reports(paths, options=options))
+    return iter(iter_reports(paths, options=CheckOptions.of(choice)))
 
 
 def _line(row: dict[str, Any]) -> bytes:

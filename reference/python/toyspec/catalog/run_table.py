@@ -10,7 +10,8 @@ import msgspec
 from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, pointer, string_of
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
-from toyspec.runs.columns import ALERT_FIELDS, PREFIXES, unknown_field
+from toyspec.runs.columns import ALERT_FIELDS, metric_of, unknown_field
+from toyspec.runs.metric_names import MOST_ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,8 +70,6 @@ _GIVEN_NAME = "nullif(nullif(\"name\", ''), run)"
 
 # Rows that are handed over at once: they are in order also if several threads read.
 _FEW = 2048
-# A search for a name that is alike takes a second for so many.
-_MOST_ALIKE = 20_000
 
 
 class RunSelection(NamedTuple):
@@ -149,10 +148,7 @@ class RunTable:
         column = _column(field)
         is_larger_better = False
         if not is_own(field):
-            metric = field
-            for prefix in PREFIXES:
-                metric = metric.removeprefix(prefix)
-            goal = f"json_extract_string(metrics, {text(pointer(metric, 'goal'))}) = 'max'"
+            goal = f"json_extract_string(metrics, {text(pointer(metric_of(field), 'goal'))}) = 'max'"
             is_larger_better = bool(self._fetched(f"SELECT 1 FROM {rows} AND {goal} LIMIT 1"))
         number, shown = number_of(column), string_of(column)
         value = f"CASE {column}::VARCHAR WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' ELSE {shown} END"
@@ -186,7 +182,7 @@ class RunTable:
             if has_ending:
                 endings.add(field)
             elif not has and (field in places or field == choice.sort):
-                found = self._fetched(f"SELECT DISTINCT name FROM names WHERE part <> 'findings' LIMIT {_MOST_ALIKE}")
+                found = self._fetched(f"SELECT DISTINCT name FROM names WHERE part <> 'findings' LIMIT {MOST_ALIKE}")
                 known = dict.fromkeys(each for (known,) in found for each in (known, known.rpartition(".")[2]))
                 raise unknown_field(field, known, places.get(field))
         return frozenset(endings)

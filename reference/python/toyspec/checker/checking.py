@@ -88,18 +88,6 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     return report
 
 
-def profile_options(profile: str) -> dict[str, Any]:
-    """Return the members of CheckOptions for a profile that the user named.
-
-    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
-    """
-    if profile in get_args(Profile):
-        return {"profile": profile}
-    from toyspec.format.own_profiles import loaded, profile_named
-
-    return {"own_profile": loaded(profile_named(profile)).directory}
-
-
 def check_bytes(  # noqa: PLR0913 - the options of check
     data: bytes,
     *,
@@ -127,16 +115,12 @@ def _options(
     max_line_bytes: int,
     dialect: DialectChoice | str | None,
 ) -> CheckOptions:
-    choice = DialectChoice.of(dialect)
-    named = profile if profile is not None else choice.profile
-    return CheckOptions(
-        **({"own_profiles": choice.profiles} if named is None else profile_options(named)),
+    return CheckOptions.of(
+        DialectChoice.of(dialect),
+        profile,
         select=frozenset(select),
         ignore=frozenset(ignore),
         max_line_bytes=max_line_bytes,
-        dialect=choice.name,
-        keys=choice.keys,
-        dialects=choice.own,
     )
 
 

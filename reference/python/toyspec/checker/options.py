@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -46,6 +46,13 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_line_bytes: int = MAX_LINE_BYTES
     """Longest line that is checked, in bytes without its LF."""
 
+    @classmethod
+    def of(cls, choice: DialectChoice, profile: str | None = None, **more: Any) -> CheckOptions:
+        """Return the options that read files as *choice* says, or by *profile*; raise as ``profile_options`` does."""
+        named = choice.profile if profile is None else profile
+        read_by = {"own_profiles": choice.profiles} if named is None else profile_options(named)
+        return cls(**read_by, dialect=choice.name, keys=choice.keys, dialects=choice.own, **more)
+
     def __post_init__(self) -> None:
         for name in sorted(self.select | self.ignore):
             if name not in ORDER:
@@ -65,3 +72,15 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     def reports(self, rule: str) -> bool:
         """Return whether findings of *rule* are wanted."""
         return rule not in self.ignore and (not self.select or rule in self.select)
+
+
+def profile_options(profile: str) -> dict[str, Any]:
+    """Return the members of CheckOptions for a profile that the user named.
+
+    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
+    """
+    if profile in get_args(Profile):
+        return {"profile": profile}
+    from toyspec.format.own_profiles import loaded, profile_named
+
+    return {"own_profile": loaded(profile_named(profile)).directory}

@@ -11,6 +11,7 @@ from toyspec.cli.parsers import Parser, UsageError
 from toyspec.cli.paths import shown
 from toyspec.cli.stream_changes import StreamChanges
 from toyspec.escaping import shortened
+from toyspec.format.run_files import run_of
 from toyspec.places.addresses import is_address
 
 if TYPE_CHECKING:
@@ -133,25 +134,20 @@ def _runs(paths: list[str]) -> Iterator[Found]:
 def _annotated(stream: Stream, *, said: dict[str, Any], changes: StreamChanges) -> None:
     from toyspec.writing.annotating import annotate
 
-    now = annotate(stream.path, **said)
-    changes.line(f"{shown(_run_of(stream.path))}: {_facts(now)}")
-    changes.done(_run_of(stream.path), "annotated", annotations=_object(now))
+    _report(stream, annotate(stream.path, **said), "annotated", changes)
 
 
 def _told(stream: Stream, *, said: dict[str, Any], changes: StreamChanges) -> None:  # noqa: ARG001 - as _annotated
     """Print what annotations say of a run."""
     from toyspec.reading.annotations import read_annotations
 
-    now = read_annotations(stream.path)
-    changes.line(f"{shown(_run_of(stream.path))}: {_facts(now) if now.count else 'no annotations'}")
-    changes.done(_run_of(stream.path), "unchanged", annotations=_object(now))
+    _report(stream, read_annotations(stream.path), "unchanged", changes)
 
 
-def _run_of(path: str) -> str:
-    from toyspec.reading.stream_names import STREAM_NAMES
-
-    directory, name = os.path.split(path)
-    return (directory or ".") if name in STREAM_NAMES else path
+def _report(stream: Stream, now: Annotations, outcome: Outcome, changes: StreamChanges) -> None:
+    run = run_of(stream.path) or "."
+    changes.line(f"{shown(run)}: {_facts(now) if now.count else 'no annotations'}")
+    changes.done(run, outcome, annotations=_object(now))
 
 
 def _object(said: Annotations) -> dict[str, Any]:

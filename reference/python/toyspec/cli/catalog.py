@@ -10,11 +10,12 @@ from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import add_health, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.errors import CatalogError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable
 from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def run(options: Namespace) -> int:
     finally:
         progress.erase()
     for each in report.errors[:_MOST_SHOWN]:
-        sys.stderr.write(f"toyspec catalog: {shown(each.path)}: {printable(each.message)}\n")
+        tell("catalog", f"{shown(each.path)}: {each.message}")
     if len(report.errors) > _MOST_SHOWN:
-        sys.stderr.write(f"toyspec catalog: {len(report.errors) - _MOST_SHOWN} more; catalog.json has up to 1,000\n")
+        tell("catalog", f"{len(report.errors) - _MOST_SHOWN} more; catalog.json has up to 1,000")
     sys.stdout.write(f"{inert_json(_object(report)) if options.json else _words(report)}\n")
     return exit_codes.FINDINGS if report.errors else exit_codes.OK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
@@ -156,12 +156,8 @@ def run(options: Namespace) -> int:
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict, check_paths
 
-    wanted = CheckOptions(
-        **_profile_options(options.profile),
-        dialect=choice.name,
-        keys=choice.keys,
-        dialects=choice.own,
-        own_profiles=configuration.profiles,
+    wanted = CheckOptions.of(
+        choice,
         select=frozenset(options.select),
         ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,
@@ -189,17 +185,6 @@ def run(options: Namespace) -> int:
     if interrupted:
         return exit_codes.INTERRUPTED
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
-
-
-def _profile_options(profile: str | None) -> dict[str, Any]:
-    if profile is None:
-        return {}
-    from toyspec.checker.checking import profile_options
-
-    try:
-        return profile_options(profile)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:

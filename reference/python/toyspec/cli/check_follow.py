@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from toyspec.checker import open_checker
 from toyspec.cli.health_options import finding_of, with_findings
-from toyspec.cli.paths import fact_of
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError, StreamUnreadableError
-from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.health.live import LiveHealth
 from toyspec.places.addresses import is_address
 from toyspec.reading.follower import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.live_stream import LiveStream
 from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
+from toyspec.runs.walking import STANDARD_INPUT
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from toyspec.reading.live_stream import Change
 
 _CHUNK_BYTES = 1 << 18
-STANDARD_INPUT = "-"
 
 
 def follow(
@@ -57,7 +56,7 @@ def follow(
         else:
             interrupted = _watch(located, checked, idle_timeout)
     except StreamError as error:
-        verdict.error(PathError(path, fact_of(error)))
+        verdict.error(PathError(path, error.fact))
         return False
     except OSError as error:
         verdict.error(PathError(path, cause_of(error)))
@@ -158,14 +157,14 @@ class _CheckedStream:
         self._checker = open_checker(self._path, self._options)
         self._begin_health()
         if change != "uncommitted-changed":
-            sys.stderr.write(f"toyspec check: {printable(self._path)} was {change}; checking it again from its start\n")
+            tell("check", f"{self._path} was {change}; checking it again from its start")
             self._shown.clear()
 
     def report(self, error: OSError | StreamUnreadableError | None) -> None:
         """Say that a poll failed, and why; once for a cause, until a poll succeeds."""
         fact = "" if error is None else error.fact if isinstance(error, StreamUnreadableError) else cause_of(error)
         if fact and fact != self._said:
-            sys.stderr.write(f"toyspec check: {printable(self._path)}: {fact}; trying again\n")
+            tell("check", f"{self._path}: {fact}; trying again")
         self._said = fact
 
     def finish(self) -> None:

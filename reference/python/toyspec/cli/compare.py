@@ -18,13 +18,12 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import runs_at
 from toyspec.cli.tables import Cell, Side, csv_row, fitted, joined, lined_up
-from toyspec.cli.terminal import Terminal, columns
+from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.metric_names import losses_first
-from toyspec.runs.rows import encodable
 from toyspec.runs.run_facts import differing, flat
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
@@ -132,7 +131,7 @@ def run(options: Namespace) -> int:
     try:
         metric, runs = _read(options)
     except StreamError as error:
-        sys.stderr.write(f"toyspec compare: {error}\n")
+        tell("compare", str(error))
         return exit_codes.USAGE
     series = [each.asked for each in runs]
     steps = common_steps(series)

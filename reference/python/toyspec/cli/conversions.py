@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli.formats.objects import inert
 from toyspec.cli.parsers import number_from
-from toyspec.cli.paths import encodable
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli.terminal import tell, without_ci_commands
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import summary_of, text_of
-from toyspec.escaping import printable
+from toyspec.escaping import encodable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -40,8 +39,7 @@ def show(report: ConversionReport, options: Namespace) -> None:
             file.write(_document(report))
     sys.stdout.write(_document(report) if options.json else _text(report))
     for error in report.errors:
-        message = f"{printable(error.path)}: {printable(error.message)}"
-        sys.stderr.write(f"toyspec {report.direction}: {without_ci_commands(message)}\n")
+        tell(report.direction, f"{error.path}: {error.message}")
 
 
 def _text(report: ConversionReport) -> str:

@@ -13,6 +13,7 @@ from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.escaping import printable
 from toyspec.reading.configuration import FILE, find_configuration
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -63,7 +64,7 @@ def run(options: Namespace) -> int:
         with open(options.file, "rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise UsageError(f"{shown(options.file)}: {error.strerror}") from None
+        raise UsageError(f"{shown(options.file)}: {cause_of(error)}") from None
     profile = _profile_of(options.file, head)
     if profile is not None:
         fact = f"{shown(options.file)} is a {profile} stream, which every command reads"

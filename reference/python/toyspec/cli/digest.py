@@ -13,6 +13,7 @@ from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.run_arguments import runs_at
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
 from toyspec.health.presets import PRESETS
 from toyspec.places.addresses import public
@@ -92,7 +93,7 @@ def run(options: Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     except StreamError as error:
-        sys.stderr.write(f"toyspec digest: {error}\n")
+        tell("digest", str(error))
         return exit_codes.USAGE
     sys.stdout.write(made.render("json" if options.json else "text"))
     return exit_codes.OK

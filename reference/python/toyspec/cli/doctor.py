@@ -15,11 +15,11 @@ from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.tables import Side, joined, lined_up
 from toyspec.cli.terminal import Terminal, columns
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 from toyspec.format.run_files import rank_of
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.walking import is_older_checkpoint

@@ -12,9 +12,9 @@ from msgspec import UNSET
 
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path, seconds
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import unix_seconds
 from toyspec.format.line_validation import validate
@@ -91,7 +91,7 @@ def run(options: Namespace) -> int:
     text = sys.stdin.read() if options.json == "-" else options.json
     event = event_of(options.kind, options.members, text)
     for remark in unknown_members(event):
-        _say(remark)
+        tell("emit", remark)
     path = os.path.join(options.directory, EVENTS_FILE)
     _validate(options, path)
     started = None if "t" in event or options.kind == "run_start" else _started(path)
@@ -103,10 +103,10 @@ def run(options: Namespace) -> int:
         finally:
             stream.close()
     except (InvalidEventError, RecordRefusedError) as error:
-        _say(f"{path}: {error}; nothing was written")
+        tell("emit", f"{path}: {error}; nothing was written")
         return exit_codes.FINDINGS
     except OSError as error:
-        _say(f"{path}: {cause_of(error)}; nothing was written")
+        tell("emit", f"{path}: {cause_of(error)}; nothing was written")
         return exit_codes.USAGE
     return exit_codes.OK
 
@@ -182,10 +182,6 @@ def _started(path: str) -> float | None:
         return None
     started_at = first.get("started_at") if first is not None and first.kind == "run_start" else None
     return unix_seconds(started_at)
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"toyspec emit: {without_ci_commands(printable(text))}\n")
 
 
 def event_of(kind: str, words: list[str], text: str | None) -> dict[str, Any]:

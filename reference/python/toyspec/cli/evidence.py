@@ -12,9 +12,10 @@ from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.formats.objects import inert, inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable, printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -79,7 +80,7 @@ def run(options: Namespace) -> int:
             sys.stderr.write(f"wrote {shown(file)}; not recorded: {', '.join(now['not_recorded']) or 'nothing'}\n")
             return exit_codes.OK
     except StreamError as error:
-        sys.stderr.write(f"toyspec evidence: {error}\n")
+        tell("evidence", str(error))
         return exit_codes.USAGE
     found = differences(document, now)
     if options.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
@@ -10,6 +9,7 @@ from toyspec.cli.conversions import add_report, show
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import export_runs, exportable
 from toyspec.places.addresses import public
@@ -70,7 +70,7 @@ def run(options: Namespace) -> int:
     except KeyboardInterrupt:
         progress.erase()
         # What is exported appears at its end, all at once.
-        sys.stderr.write(f"toyspec export: stopped; nothing was added to {shown(options.out)}\n")
+        tell("export", f"stopped; nothing was added to {shown(options.out)}")
         raise
     finally:
         progress.erase()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from math import inf
-from typing import Any
+from math import floor, inf
+from typing import TYPE_CHECKING, Any
 
 from toyspec.escaping import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 _MINUTE = 60.0
@@ -31,6 +34,16 @@ def figure(value: Any) -> str:
     if isinstance(value, dict):
         return "{…}" if value else "{}"
     return shortened(str(value), _VALUE_CHARS)
+
+
+def cell(value: Any, form: Callable[[Any], str] = figure) -> str:
+    """Return *value* in a *form* for a table; nothing for None."""
+    return "" if value is None else form(value)
+
+
+def share(part: float) -> str:
+    """Return a *part* of a whole as whole per cent, of which nothing is done too early."""
+    return f"{floor(100 * part)} %"
 
 
 def metric_figure(name: str, value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
+from toyspec.cli.terminal import tell
 from toyspec.health.presets import PRESETS
 from toyspec.reading.configuration import ConfigurationError
 
@@ -151,7 +151,7 @@ def run(options: Namespace) -> int:
         if runs.is_untouched and status != exit_codes.INTERRUPTED:
             written = "written at" if options.words else "found at"
             fact = f"no run was {written} {shown(options.runs)}, so no rule was applied"
-            sys.stderr.write(f"toyspec guard: {fact}; pass the directory that the program logs to\n")
+            tell("guard", f"{fact}; pass the directory that the program logs to")
     finally:
         runs.close()
     return status or (exit_codes.FINDINGS if runs.has_alert(options.fail_on) else exit_codes.OK)
@@ -160,7 +160,7 @@ def run(options: Namespace) -> int:
 def _accompany(runs: GuardedRuns, options: Namespace) -> int:
     """Watch until all runs have ended; return an exit code that is not about alerts."""
     if not os.path.exists(options.runs):
-        sys.stderr.write(f"toyspec guard: waiting for {options.runs}\n")
+        tell("guard", f"waiting for {options.runs}")
     try:
         while True:
             runs.poll()

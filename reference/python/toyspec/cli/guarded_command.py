@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
+from toyspec.cli.terminal import tell
 from toyspec.health.actions import GUARDED
 from toyspec.system_calls import cause_of
 
@@ -74,7 +74,7 @@ class GuardedCommand:
         if cause is None or not self._left or cause not in self._causes or self._is_signalled():
             return False
         self._left -= 1
-        self._say(f"{_WORDS[cause]}; starting it again in {self._backoff:g} s, {self._left} restarts left")
+        tell("guard", f"{_WORDS[cause]}; starting it again in {self._backoff:g} s, {self._left} restarts left")
         self._wait(self._backoff)
         self._backoff = min(2 * self._backoff, _MOST_BACKOFF_SECONDS)
         return not self._is_signalled()
@@ -85,7 +85,7 @@ class GuardedCommand:
         try:
             process = subprocess.Popen(self._words, env=environment, **options)
         except OSError as error:
-            self._say(f"{self._words[0]}: {cause_of(error)}")
+            tell("guard", f"{self._words[0]}: {cause_of(error)}")
             return exit_codes.NOT_STARTED
         self._process = process
         try:
@@ -108,10 +108,10 @@ class GuardedCommand:
         if cause is None:
             return
         self._ended_for = cause
-        self._say(f"{_WORDS[cause]}; ending it by SIGTERM")
+        tell("guard", f"{_WORDS[cause]}; ending it by SIGTERM")
         _send(process, signal.SIGTERM)
         if _waited(process, self._grace) is None:
-            self._say(f"it did not end within {self._grace:g} s; ending it by SIGKILL")
+            tell("guard", f"it did not end within {self._grace:g} s; ending it by SIGKILL")
             _send(process, getattr(signal, "SIGKILL", signal.SIGTERM))
             process.wait()
 
@@ -138,11 +138,6 @@ class GuardedCommand:
         until = time.monotonic() + seconds
         while self._signal is None and (left := until - time.monotonic()) > 0:
             time.sleep(min(0.2, left))
-
-    @staticmethod
-    def _say(text: str) -> None:
-        sys.stderr.write(f"toyspec guard: {text}\n")
-        sys.stderr.flush()
 
 
 _WORDS: dict[Cause, str] = {

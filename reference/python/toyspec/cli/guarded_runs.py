@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.health_options import alert_line
 from toyspec.cli.paths import shown
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.format.run_files import ranks_beside
 from toyspec.health.actions import AlertDispatcher, message_of
 from toyspec.health.live import WatchedRun
@@ -143,7 +143,7 @@ class GuardedRuns:
                 if len(self._runs) >= _MOST_RUNS:
                     if not self._is_too_many:
                         self._is_too_many = True
-                        sys.stderr.write(f"toyspec guard: more than {_MOST_RUNS} runs; later ones are not watched\n")
+                        tell("guard", f"more than {_MOST_RUNS} runs; later ones are not watched")
                     continue
                 self._runs[path] = WatchedRun(path, self._rules, self._choice)
                 self._last = time.monotonic()

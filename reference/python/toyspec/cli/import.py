@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
@@ -12,6 +11,7 @@ from toyspec.cli.dialect_options import add_keys, keys_of, settings
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.cli.workers import add_workers, chosen_workers
 from toyspec.convert import import_runs, importable
 from toyspec.places.addresses import public
@@ -105,7 +105,7 @@ def run(options: Namespace) -> int:
     except KeyboardInterrupt:
         progress.erase()
         advice = "Run the same command again to go on"
-        sys.stderr.write(f"toyspec import: stopped; the runs in {shown(options.out)} are whole. {advice}\n")
+        tell("import", f"stopped; the runs in {shown(options.out)} are whole. {advice}")
         raise
     finally:
         progress.erase()
@@ -138,4 +138,4 @@ def _note_others(source: str, report: ConversionReport, out: str) -> None:
     if others:
         count = "1 other file was" if others == 1 else f"{others} other files were"
         advice = f"`toyspec doctor {shown(source)}` says what is there"
-        sys.stderr.write(f"toyspec import: {shown(source)}: {count} not imported; {advice}\n")
+        tell("import", f"{shown(source)}: {count} not imported; {advice}")

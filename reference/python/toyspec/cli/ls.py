@@ -14,15 +14,24 @@ from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
 from toyspec.cli.formats.objects import dialect_object, facts_object
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import run_filter
 from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import CatalogError, ExpressionError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.columns import ALERT_FIELDS, FINDING_FIELDS, Fields, needs_whole_streams, require_fields, sorted_by
+from toyspec.runs.columns import (
+    ALERT_FIELDS,
+    FINDING_FIELDS,
+    Fields,
+    asks_for_hidden,
+    in_order,
+    needs_whole_streams,
+    require_fields,
+    sorted_by,
+)
 from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
@@ -169,7 +178,7 @@ def _list(options: Namespace) -> int:
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     met, hidden = _without_hidden(met, options)
-    met = sorted_by(met, options.sort, reverse=options.reverse) if order else _ordered(met, options)
+    met = _sorted(met, options)
     total = len(met)
     met = met[: options.number]
     if options.json:
@@ -180,7 +189,7 @@ def _list(options: Namespace) -> int:
     elif options.csv:
         ShownTable(RunRows([], options.roots, columns), columns).print_csv()
     elif len(found) and not hidden:
-        sys.stderr.write(f"toyspec ls: none of {len(found)} runs meets the conditions\n")
+        tell("ls", f"none of {len(found)} runs meets the conditions")
     elif not hidden:
         _report_none(found.errors, found.skipped, options)
     _report_hidden(hidden)
@@ -188,7 +197,7 @@ def _list(options: Namespace) -> int:
 
 
 def _shows_hidden(options: Namespace) -> bool:
-    return options.hidden or any("hidden" in each.fields for each in options.where)
+    return options.hidden or asks_for_hidden(*options.where)
 
 
 def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields], int]:
@@ -202,7 +211,7 @@ def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields
 def _report_hidden(number: int) -> None:
     if number:
         runs = "1 run is" if number == 1 else f"{number} runs are"
-        sys.stderr.write(f"toyspec ls: {runs} hidden by annotation; --hidden lists them too\n")
+        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
 
 
 def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
@@ -224,7 +233,7 @@ def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) 
     if shown or options.csv:
         _print(ShownTable(ListedRows(found, options.roots), columns, left_out=left_out), options)
     elif len(catalog) and not hidden:
-        sys.stderr.write(f"toyspec ls: none of {len(catalog)} runs meets the conditions\n")
+        tell("ls", f"none of {len(catalog)} runs meets the conditions")
     elif not hidden:
         _report_none(manifest.errors, manifest.skipped, options)
     _report_hidden(hidden)
@@ -245,18 +254,18 @@ def _report_others(runs: Runs) -> None:
     blank = [run.path for run in runs if run.dialect is not None and not run.series]
     if blank:
         named = ", ".join(map(shown, blank[:_MOST_NAMED])) + (", …" if len(blank) > _MOST_NAMED else "")
-        sys.stderr.write(f"toyspec ls: no metric was found in {named}; `toyspec check` says what to do\n")
+        tell("ls", f"no metric was found in {named}; `toyspec check` says what to do")
     if runs.skipped:
         files = "1 other file is" if runs.skipped == 1 else f"{runs.skipped} other files are"
-        sys.stderr.write(f"toyspec ls: {files} not recognized as logs; `toyspec doctor` says what is there\n")
+        tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
 
 
 def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
     if not errors:
-        sys.stderr.write(f"toyspec ls: no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; ")
         is_remote = any(map(is_address, options.roots))
         import_takes = "`toyspec import` takes logs of other tools from there"
-        sys.stderr.write(f"{import_takes if is_remote else '`toyspec doctor` names what else is there'}\n")
+        advice = import_takes if is_remote else "`toyspec doctor` names what else is there"
+        tell("ls", f"no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; {advice}")
         _report_candidates(options)
 
 
@@ -272,16 +281,16 @@ def _report_candidates(options: Namespace) -> None:
     others = [path for path in found if path not in streams]
     if streams:
         named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
-        sys.stderr.write(f"toyspec ls: streams with names of their own are listed by name: `toyspec ls {named}`\n")
+        tell("ls", f"streams with names of their own are listed by name: `toyspec ls {named}`")
     if others:
         named = ", ".join(map(shown, others[:_MOST_NAMED]))
-        sys.stderr.write(f"toyspec ls: these files may be logs: {named}; `toyspec dialect new FILE` reads one\n")
+        tell("ls", f"these files may be logs: {named}; `toyspec dialect new FILE` reads one")
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
     """Name what could not be read; return an exit code."""
     for error in errors:
-        sys.stderr.write(f"toyspec ls: {shown(error.path)}: {printable(error.message)}\n")
+        tell("ls", f"{shown(error.path)}: {error.message}")
     return exit_codes.USAGE if errors else exit_codes.OK
 
 
@@ -320,10 +329,10 @@ def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
     return count_findings(run.path, choice)
 
 
-def _ordered(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
-    keyed = [(ORDERS[options.sort](each.run), each) for each in runs]
-    known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=options.reverse)
-    return [each for _, each in known] + [each for key, each in keyed if key is None]
+def _sorted(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
+    if options.sort in ORDERS:
+        return in_order(runs, lambda each: ORDERS[options.sort](each.run), reverse=options.reverse)
+    return sorted_by(runs, options.sort, reverse=options.reverse)
 
 
 def _names(text: str) -> list[str]:

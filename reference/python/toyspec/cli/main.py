@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.commands import COMMANDS, command_parser, load, top_parser
 from toyspec.cli.parsers import UsageError, did_you_mean
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli.terminal import called, tell
 from toyspec.errors import EngineError, WorkersError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import shortened
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _command(name, given[1:]) if name else _top(given)
         sys.stdout.flush()
     except UsageError as error:
-        return _complain(name, str(error), f"see `{_called(name)} --help`")
+        return _complain(name, str(error), f"see `{called(name)} --help`")
     except (EngineError, WorkersError) as error:
         return _complain(name, str(error))
     except KeyboardInterrupt:
@@ -122,7 +123,7 @@ def _say_passed_over(name: str) -> None:
     for address, found in _passed_over().items():
         example = found.example.removeprefix(address).lstrip("/")
         fact = f"{found.number:,} objects are not of a run and were passed over, such as {example}"
-        sys.stderr.write(f"{_called(name)}: {without_ci_commands(printable(f'{address}: {fact}'))}\n")
+        tell(name, f"{address}: {fact}")
 
 
 def _top(arguments: list[str]) -> int:
@@ -153,16 +154,11 @@ def _unknown_command(word: str) -> str:
     return f"unknown command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
 
 
-def _called(name: str | None) -> str:
-    return f"toyspec {name}" if name else "toyspec"
-
-
-def _complain(name: str | None, message: str, advice: str | None = None) -> int:
-    lines = [f"{_called(name)}: {printable(message)}"] + ([advice] if advice else [])
-    sys.stderr.write("".join(f"{without_ci_commands(line)}\n" for line in lines))
+def _complain(name: str | None, message: str, advice: str = "") -> int:
+    tell(name, message, advice)
     return exit_codes.USAGE
 
 
 def _cause(error: OSError) -> str:
     place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return f"{place}{error.strerror or error}"
+    return f"{place}{cause_of(error)}"

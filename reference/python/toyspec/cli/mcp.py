@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
+from toyspec.cli.terminal import tell
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,7 +47,7 @@ def run(options: Namespace) -> int:
     try:
         server = tool_server(options.root)
     except ImportError as error:
-        sys.stderr.write(f"toyspec mcp: {error}\n")
+        tell("mcp", str(error))
         return exit_codes.USAGE
     server.run("stdio")
     return exit_codes.OK

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, get_args
 
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path, number_from, seconds
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError, ToyspecError
-from toyspec.escaping import printable
 from toyspec.mirrors.destination import ServiceRefusedError
 from toyspec.mirrors.services import prepare, wait_until_read
 from toyspec.mirrors.settings import Mirror, Selecting, Service
@@ -200,8 +198,7 @@ class _Mirrors:
 
     def _fail(self, path: str, fact: str, status: int) -> None:
         self._status = max(self._status, status)
-        sys.stderr.write(f"toyspec mirror: {without_ci_commands(printable(f'{path}: {fact}'))}\n")
-        sys.stderr.flush()
+        tell("mirror", f"{path}: {fact}")
 
 
 def _streams(path: str) -> Iterator[Stream]:

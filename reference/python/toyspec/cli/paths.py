@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable
 
 if TYPE_CHECKING:
-    from toyspec.errors import StreamError
     from toyspec.findings import Finding
 
 
 def shown(path: str) -> str:
     """Return *path* for a person, inert, without the ``./`` of a search from the current directory."""
     return printable(path.removeprefix("./") or path)
-
-
-def encodable(path: str) -> str:
-    r"""Return *path* as text that UTF-8 can hold; a byte that is not part of UTF-8 is written as ``\udcff``."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
-def fact_of(error: StreamError) -> str:
-    """Return the message of *error* without the path at its start."""
-    return str(error).removeprefix(f"{printable(error.path)}: ")
 
 
 def place(path: str, finding: Finding) -> str:

@@ -12,11 +12,13 @@ from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, did_you_mean
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import run_filter
+from toyspec.cli.terminal import tell
 from toyspec.errors import ExpressionError, StreamError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, shortened
 from toyspec.places.addresses import public
 
 if TYPE_CHECKING:
@@ -151,10 +153,10 @@ def run(options: Namespace) -> int:
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     except (StreamError, ImportError) as error:
-        sys.stderr.write(f"toyspec plot: {printable(str(error))}\n")
+        tell("plot", str(error))
         return exit_codes.USAGE
     for note in dict.fromkeys(notes):
-        sys.stderr.write(f"toyspec plot: {note}\n")
+        tell("plot", note)
     if options.json:
         paths = [[encodable(runs[at].summary.facts.path) for at in each] for each in members]
         found = [_panel_object(each, names, paths) for each in panels]
@@ -226,20 +228,13 @@ def _layout(options: Namespace) -> Layout:
 
 def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
     """Return the curves and the summary of each run at and below the paths; raise StreamError."""
-    from toyspec.errors import UnknownFormatError
     from toyspec.generated.runs import TOKEN_COUNTS
-    from toyspec.reading.log_detection import usual_names
-    from toyspec.runs.listing import streams_below
+    from toyspec.runs.listing import named_streams
     from toyspec.view.drawn_curves import read_curves
 
-    errors, streams = streams_below(options.runs, usual_names(choice))
-    for error in errors:
-        raise StreamError(error.path, error.message)
-    if not streams:
-        raise UnknownFormatError(", ".join(options.runs), "no run here")
     wanted = {*options.metric, *TOKEN_COUNTS}
     found = []
-    for stream in streams:
+    for stream in named_streams(options.runs, choice):
         curves, summary = read_curves(
             stream.path, wanted=(lambda name: name in wanted) if options.metric else None, dialect=choice
         )
@@ -250,7 +245,7 @@ def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
 
 def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -> list[_PlottedRun]:
     """Return the runs that are to be drawn; raise UsageError if there is none, and ExpressionError."""
-    from toyspec.runs.columns import Fields, require_fields
+    from toyspec.runs.columns import Fields, asks_for_hidden, require_fields
 
     fields = [Fields(each.summary) for each in runs]
     require_fields([options.mean_by] if options.mean_by else [], fields, options.where)
@@ -259,7 +254,7 @@ def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -
         for each, known in zip(runs, fields, strict=True)
         if all(filter_.holds(known.question) for filter_ in options.where)
     ]
-    shows_hidden = options.hidden or any("hidden" in each.fields for each in options.where)
+    shows_hidden = options.hidden or asks_for_hidden(*options.where)
     found = met if shows_hidden else [each for each in met if not each.summary.annotations.hidden]
     if hidden := len(met) - len(found):
         notes.append(f"{_runs(hidden)} hidden by annotation; --hidden draws them too")
@@ -333,7 +328,7 @@ def _means(
         value = Fields(each.summary).value(options.mean_by)
         groups.setdefault("none" if value is None else str(value), []).append(at)
     short = options.mean_by.removeprefix("config.")
-    names = [f"{short} {value}, {len(members)} run{'s' * (len(members) > 1)}" for value, members in groups.items()]
+    names = [f"{short} {value}, {counted(len(members), 'run')}" for value, members in groups.items()]
     found = []
     for panel in panels:
         parts = [[panel.curves[at] for at in members] for members in groups.values()]
@@ -367,9 +362,8 @@ def _require_points(panel: PicturePanel, layout: Layout, notes: list[str]) -> No
 def _loss_of(runs: Sequence[RunSummary]) -> str:
     """Return the name of the loss of the first run that has one; raise UsageError if none has."""
     for run in runs:
-        for name, curve in run.series.items():
-            if curve is run.loss:
-                return name
+        if run.loss_name is not None:
+            return run.loss_name
     raise UsageError("no run has a loss; name a metric by --metric")
 
 

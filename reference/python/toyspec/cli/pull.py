@@ -69,10 +69,10 @@ def run(options: Namespace) -> int:
     try:
         report = _pulled(options)
     except PlaceError as error:
-        return failed("toyspec pull", error)
+        return failed("pull", error)
     if not report.runs:
         raise UsageError(f"{options.repository}: no run in the repository or in this folder of it")
-    shower = SyncShower("toyspec pull", options, verb="fetch")
+    shower = SyncShower("pull", options, verb="fetch")
     shower.take(report)
     shower.finish()
     return shower.status

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.figures import size
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
 from toyspec.cli.sync_reports import SyncShower, chosen_settings
-from toyspec.cli.terminal import without_ci_commands
+from toyspec.cli.terminal import tell
 from toyspec.errors import PlaceError
 from toyspec.escaping import printable
 
@@ -91,19 +92,17 @@ def run(options: Namespace) -> int:
         location_of(options.repository)
         report = _pushed(options)
     except PlaceError as error:
-        return failed("toyspec push", error)
+        return failed("push", error)
     if not report.runs:
         raise UsageError(f"{options.runs}: no run in the directory or below")
-    shower = SyncShower("toyspec push", options)
+    shower = SyncShower("push", options)
     shower.take(report)
     shower.finish()
     for each in report.not_exported:
-        line = f"toyspec push: {printable(each.path)}: no event file: {printable(each.message)}"
-        sys.stderr.write(f"{without_ci_commands(line)}\n")
+        tell("push", f"{each.path}: no event file: {each.message}")
     if report.commits and not options.json:
-        commits = "1 commit" if report.commits == 1 else f"{report.commits} commits"
-        files = "1 event file" if report.event_files == 1 else f"{report.event_files} event files"
-        sys.stdout.write(f"{commits}, {files}: {printable(report.page)}\n")
+        sent = f"{counted(report.commits, 'commit')}, {counted(report.event_files, 'event file')}"
+        sys.stdout.write(f"{sent}: {printable(report.page)}\n")
     return exit_codes.FINDINGS if report.not_exported else shower.status
 
 
@@ -154,5 +153,5 @@ def failed(command: str, error: PlaceError) -> int:
     """Print *error* and return its exit code: a refusal is wrong usage, and anything else can be tried again."""
     from errno import EACCES
 
-    sys.stderr.write(f"{without_ci_commands(printable(f'{command}: {error}'))}\n")
+    tell(command, str(error))
     return exit_codes.USAGE if error.errno == EACCES else exit_codes.FINDINGS

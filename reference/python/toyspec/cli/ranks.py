@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import some_of
-from toyspec.cli.figures import duration, metric_figure
+from toyspec.cli.figures import cell, duration, metric_figure
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, add_color, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, joined, lined_up
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import StreamError
 from toyspec.escaping import printable, shortened
 from toyspec.runs.ranks import ranks_of, ranks_row
@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
     try:
         ranks = ranks_of(options.run)
     except StreamError as error:
-        sys.stderr.write(f"toyspec ranks: {shown(options.run)}: {printable(error.fact)}\n")
+        tell("ranks", f"{shown(options.run)}: {error.fact}")
         return exit_codes.USAGE
     if options.json:
         sys.stdout.write(inert_json(ranks_row(ranks)) + "\n")
@@ -123,10 +123,10 @@ def _row(row: RankProgress, *, is_latest: bool) -> list[str]:
         str(row.rank),
         row.state if is_latest else f"{row.state}, earlier attempt",
         "" if row.reason is None else shortened(row.reason, _NAME_CHARS),
-        "" if row.last_step is None else str(row.last_step),
+        cell(row.last_step, str),
         str(row.behind) if row.behind else "",
-        "" if row.step_seconds is None else _short(row.step_seconds),
-        "" if row.compute_seconds is None else _short(row.compute_seconds),
+        cell(row.step_seconds, _short),
+        cell(row.compute_seconds, _short),
         # Without a later record of another rank nothing was missed.
         duration(row.silent_seconds) if row.silent_seconds and row.silent_seconds > 1 else "",
         "" if row.error is None else shortened(row.error, _ERROR_CHARS),

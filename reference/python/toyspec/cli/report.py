@@ -13,8 +13,8 @@ from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -69,7 +69,7 @@ def run(options: Namespace) -> int:
     try:
         text = _table(options, choice) if options.md else _page(options, choice)
     except (StreamError, FileNotFoundError) as error:
-        sys.stderr.write(f"toyspec report: {printable(str(error))}\n")
+        tell("report", str(error))
         return exit_codes.USAGE
     if options.output is None:
         sys.stdout.write(text)

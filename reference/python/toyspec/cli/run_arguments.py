@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.errors import StreamError, StreamMissingError
-from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.run_files import run_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.stream_files import locate_stream
 
@@ -60,8 +59,7 @@ def _runs_at(path: str, choice: DialectChoice) -> list[NamedRun]:
 
 
 def _named(stream: Stream) -> NamedRun:
-    directory, name = os.path.split(stream.path)
-    return NamedRun(directory if name == EVENTS_FILE else stream.path, stream.path)
+    return NamedRun(run_of(stream.path), stream.path)
 
 
 def _located(path: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from itertools import chain, repeat
-from math import floor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.cli.columns import wrapped
-from toyspec.cli.figures import duration, figure, when
+from toyspec.cli.figures import cell, duration, figure, share, when
 from toyspec.cli.paths import shown
 from toyspec.cli.tables import Side, filled, fitted, joined, lined, write_csv
 from toyspec.cli.terminal import Style, Terminal, columns
@@ -163,10 +162,10 @@ class RunRows:
             ", ".join([_marked(state, sealed=run.sealed, as_of=run.as_of), *self._warnings[id(run)]])
             + (_ahead(run) if run.state == "running" else ""),
             figure(reason) if isinstance(reason, str) else "",
-            "" if run.last_step is None else figure(run.last_step),
+            cell(run.last_step),
             figure(run.final_loss) if run.says_final_loss else "",
-            "" if run.seconds is None else duration(run.seconds),
-            "" if run.started_at is None else when(run.started_at),
+            cell(run.seconds, duration),
+            cell(run.started_at, when),
             *map(_cell, values),
         ]
 
@@ -246,7 +245,7 @@ def _marked(state: str, *, sealed: bool, as_of: int | None) -> str:
 def _ahead(run: RunSummary) -> str:
     """Return how far a running run is, and how long it still takes, as far as that is known."""
     progress, remaining = run.facts.progress, run.facts.remaining
-    done = "" if progress is None else f", {floor(100 * progress)} %"
+    done = "" if progress is None else f", {share(progress)}"
     return done + (f", {duration(remaining)} left" if remaining else "")
 
 
@@ -265,7 +264,7 @@ def _shown(names: list[str]) -> list[str]:
 
 def _each(form: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
     """Return the text of each value, empty for None; equal values have one."""
-    known = {value: "" if value is None else form(value) for value in set(values)}
+    known = {value: cell(value, form) for value in set(values)}
     return list(map(known.__getitem__, values))
 
 
@@ -296,7 +295,7 @@ def _cell(value: Any) -> str:
     """Return a value for people; tags are shown each."""
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return figure(", ".join(value))
-    return "" if value is None else figure(value)
+    return cell(value)
 
 
 def _csv_cell(value: Any) -> Any:

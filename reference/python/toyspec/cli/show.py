@@ -16,12 +16,13 @@ from toyspec.cli.figures import duration, figure, metric_figure, size
 from toyspec.cli.formats.objects import dialect_object, facts_object, inert_json
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, add_color
-from toyspec.cli.paths import encodable, shown
+from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.run_tables import STATES
 from toyspec.cli.shown_things import has_things, named_things, thing_objects
-from toyspec.cli.terminal import Style, Terminal, columns
+from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import encodable, printable, shortened
 from toyspec.format.record_mapping import values_in, with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
@@ -42,11 +43,10 @@ if TYPE_CHECKING:
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.runs.curves import Curve
-    from toyspec.runs.summary import RunState, RunSummary
+    from toyspec.runs.summary import RunSummary
 
 Better = Literal["lowest", "highest", "unknown"]
 
-_STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
 # The longest title that is not the name of a metric.
@@ -142,7 +142,7 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
             advice = f"`toyspec dialect new {shown(candidates[0])}` says how to read such a file"
     if not advice and isinstance(error, StreamMissingError) and (os.path.isdir(path) or is_address(path)):
         advice = f"`toyspec ls {shown(path)}` lists the runs below it"
-    sys.stderr.write(f"toyspec show: {shown(options.run)}: {fact}\n" + (f"{advice}\n" if advice else ""))
+    tell("show", f"{shown(options.run)}: {fact}", advice)
     return exit_codes.USAGE
 
 
@@ -167,7 +167,7 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
 
 def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
     text = summary.facts.state_text
-    state = terminal.styled(text, _STATES[summary.state])
+    state = terminal.styled(text, STATES[summary.state])
     place = [] if run == STANDARD_INPUT else [shown(summary.path)]
     name = "standard input" if run == STANDARD_INPUT else shown(summary.name)
     form = summary.profile or (summary.dialect.name if summary.dialect else "")
@@ -388,19 +388,11 @@ def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) ->
 def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | str:
     """Return the number of findings by rule, or why the run could not be checked."""
     from toyspec.checker import CheckOptions, iter_reports
-    from toyspec.checker.checking import profile_options
     from toyspec.findings import FileReport
 
     progress = Progress("checking")
     on_progress = progress.update if progress.active else None
-    options = CheckOptions(
-        **({} if choice.profile is None else profile_options(choice.profile)),
-        own_profiles=choice.profiles,
-        dialect=choice.name,
-        keys=choice.keys,
-        dialects=choice.own,
-    )
-    report = next(iter(iter_reports([run.path], options=options, on_progress=on_progress)))
+    report = next(iter(iter_reports([run.path], options=CheckOptions.of(choice), on_progress=on_progress)))
     progress.erase()
     if not isinstance(report, FileReport):
         return report.message

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice
 from toyspec.cli.figures import size
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
+from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -65,8 +66,7 @@ def run(options: Namespace) -> int:
         finally:
             progress.erase()
     except (StreamError, FileNotFoundError, FileExistsError) as error:
-        sys.stderr.write(f"toyspec site: {printable(str(error))}\n")
+        tell("site", str(error))
         return exit_codes.USAGE
-    runs = "1 run" if written.runs == 1 else f"{written.runs} runs"
-    sys.stderr.write(f"wrote {shown(options.output)}: {runs}, {size(written.bytes)}\n")
+    sys.stderr.write(f"wrote {shown(options.output)}: {counted(written.runs, 'run')}, {size(written.bytes)}\n")
     return exit_codes.OK

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from toyspec.cli import exit_codes
 from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.formats.tally import counted
-from toyspec.cli.paths import encodable, fact_of, shown
-from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.cli.paths import shown
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.escaping import printable
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.generated import messages
 from toyspec.runs.walking import NoStream, NotALog
@@ -57,7 +57,7 @@ class StreamChanges:
 
     def _report(self, path: str, outcome: str, fact: str) -> None:
         sys.stdout.flush()
-        sys.stderr.write(f"toyspec {self._command}: {without_ci_commands(f'{shown(path)}: {printable(fact)}')}\n")
+        tell(self._command, f"{shown(path)}: {fact}")
         self._found.append({"path": encodable(path), "outcome": outcome, "message": fact})
 
     def take(self, found: Found, change: Callable[[Stream], None]) -> None:
@@ -71,7 +71,7 @@ class StreamChanges:
         except StreamRefusedError as error:
             self.refused(found.path, cause_of(error))
         except StreamError as error:
-            self.failed(found.path, fact_of(error))
+            self.failed(found.path, error.fact)
         except OSError as error:
             self.failed(os.fsdecode(error.filename) if error.filename else found.path, cause_of(error))
         return None

@@ -123,7 +123,7 @@ def _once(syncing: Syncing, options: Namespace) -> int:
         progress.erase()
     if not report.runs:
         raise UsageError(f"{options.runs}: no run in the directory or below")
-    shower = SyncShower("toyspec sync", options)
+    shower = SyncShower("sync", options)
     shower.take(report)
     shower.finish()
     return shower.status
@@ -140,7 +140,7 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
         over.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    shower = SyncShower("toyspec sync", options)
+    shower = SyncShower("sync", options)
     terminal = Terminal(sys.stderr)
     if terminal.interactive:
         where = f"{shown(options.runs)} → {printable(syncing.address)}"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.cli import exit_codes
 from toyspec.cli.figures import size
 from toyspec.cli.formats.objects import inert_json
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.paths import shown
-from toyspec.cli.terminal import Terminal, without_ci_commands
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.escaping import printable
 from toyspec.runs.passed_over import WORTH_SAYING
 
@@ -65,7 +66,7 @@ class SyncShower:
         self._report = report
         if report.passed_over >= WORTH_SAYING:
             fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
-            self._say(report.address, f"{fact} {report.example.removeprefix(report.address).lstrip('/')}")
+            tell(self._command, f"{report.address}: {fact} {report.example.removeprefix(report.address).lstrip('/')}")
         for run in report.runs:
             if run.files:
                 self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
@@ -77,23 +78,18 @@ class SyncShower:
     def _show(self, run: RunResult) -> None:
         if self._options.verbose and run.files and not self._options.json:
             fragment = f", without a fragment of {run.fragment} bytes" if run.fragment else ""
-            files = "1 file" if run.files == 1 else f"{run.files} files"
-            self._terminal.line(f"{shown(run.run)}: {files}, {size(run.sent)}{fragment}")
+            self._terminal.line(f"{shown(run.run)}: {counted(run.files, 'file')}, {size(run.sent)}{fragment}")
         for fact in run.facts:
             if (run.run, fact) not in self._said:
                 self._said.add((run.run, fact))
                 # What has passed may come again.
-                self._say(run.address, fact)
-
-    def _say(self, address: str, fact: str) -> None:
-        sys.stderr.write(f"{without_ci_commands(f'{self._command}: {printable(address)}: {printable(fact)}')}\n")
+                tell(self._command, f"{run.address}: {fact}")
 
     def finish(self) -> None:
         """Show the summary."""
         report = self._report
         if report is None or self._options.json:
             return
-        total = len(report.runs)
         live = sum(run.is_live for run in report.runs)
         done, place = _PAST[self._verb], _PLACE[self._verb]
         counts = {
@@ -105,5 +101,4 @@ class SyncShower:
         }
         words = [f"{count} {word}" for word, count in counts.items() if count]
         words += [size(sum(self._sent.values()))] if self._sent else [] if words else [f"nothing to {self._verb}"]
-        runs = "1 run" if total == 1 else f"{total} runs"
-        self._terminal.line(f"{runs} → {printable(report.address)}: {', '.join(words)}")
+        self._terminal.line(f"{counted(len(report.runs), 'run')} → {printable(report.address)}: {', '.join(words)}")

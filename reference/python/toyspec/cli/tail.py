@@ -20,11 +20,11 @@ from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.run_arguments import NamedRun, runs_at
-from toyspec.cli.terminal import Terminal, columns, without_ci_commands
+from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError
-from toyspec.escaping import printable, shortened
+from toyspec.escaping import shortened
 from toyspec.format.profiles import EVENTS_FILE, tag_of
-from toyspec.format.run_files import rank_file, ranks_beside
+from toyspec.format.run_files import rank_file, ranks_beside, run_of
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.records import Record
 from toyspec.reading.rows import Row
@@ -141,13 +141,13 @@ def run(options: Namespace) -> int:
     try:
         runs = _followed(options, choice)
     except StreamError as error:
-        _say(str(error))
+        tell("tail", str(error))
         return exit_codes.USAGE
     for each in runs:
         if each.stream is None or not may_be_there(each.stream):
             if options.once:
                 raise UsageError(f"{each.place}: no stream here; leave out --once to wait for it")
-            _say(f"waiting for {printable(each.place)}")
+            tell("tail", f"waiting for {each.place}")
         elif is_compressed(each.stream):
             raise UsageError(f"{each.place}: gzip data cannot be followed; read it with `toyspec show`")
     stopped = threading.Event()
@@ -238,7 +238,7 @@ class _Pause:
         if new:
             self._known = None
             ranks = some_of(new, _MOST_NAMED_RANKS)
-            _say(f"{printable(self._each.name)}: rank {ranks} logs too; start tail again to follow all ranks")
+            tell("tail", f"{self._each.name}: rank {ranks} logs too; start tail again to follow all ranks")
 
 
 def _follow(each: _Followed, options: Namespace, shown: _Shown, pause: _Pause, choice: DialectChoice) -> int:
@@ -254,10 +254,10 @@ def _follow(each: _Followed, options: Namespace, shown: _Shown, pause: _Pause, c
     except _LeftError:
         return exit_codes.OK
     except StreamError as error:
-        _say(str(error))
+        tell("tail", str(error))
         return exit_codes.USAGE
     if isinstance(follower.trouble, OSError):
-        _say(f"{printable(each.place)}: {cause_of(follower.trouble)}")
+        tell("tail", f"{each.place}: {cause_of(follower.trouble)}")
         return exit_codes.USAGE
     return exit_codes.OK
 
@@ -269,7 +269,7 @@ def _show_all(follower: Follower, options: Namespace, shown: _Shown) -> None:
     for item in follower:
         if follower.dialect is not None and not is_said:
             is_said = True
-            _say(follower.dialect.sentence)
+            tell("tail", follower.dialect.sentence)
         shown.take(item)
         if health is not None and isinstance(item, Record):
             for alert in health.take(item):
@@ -364,7 +364,7 @@ def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
     if others and options.rank is None and options.raw:
         # No line of JSON names its rank.
         further = "1 further rank logs" if len(others) == 1 else f"{len(others)} further ranks log"
-        _say(f"{printable(run.path)}: {further}; --rank {min(others)} forwards the lines of one")
+        tell("tail", f"{run.path}: {further}; --rank {min(others)} forwards the lines of one")
     if not others or options.rank == 0 or options.raw:
         yield own
         return
@@ -390,7 +390,7 @@ def _each_shown(runs: Sequence[_Followed], options: Namespace) -> Iterator[tuple
 def _names(runs: Sequence[_Followed]) -> list[str]:
     """Return a short name of each of *runs*: that of the run where there are several, and the rank."""
     paths = list(dict.fromkeys(each.name for each in runs))
-    places = [path.rstrip("/").removesuffix(f"/{EVENTS_FILE}") or path for path in paths]
+    places = [run_of(path.rstrip("/")) or path for path in paths]
     names = [place.rpartition("/")[2] for place in places]
     names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
     short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))
@@ -450,7 +450,7 @@ class _Shown:
         if self._gaps > _MOST_NOTES:
             sys.stdout.flush()
             more = self._gaps - _MOST_NOTES
-            _say(f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
+            tell("tail", f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
         self._gaps = 0
 
     def _print(self, item: _Item) -> None:
@@ -477,14 +477,9 @@ class _Shown:
 def _note(event: TailEvent) -> None:
     sys.stdout.flush()
     if event.kind == "gap":
-        _say(f"{printable(event.path)}:{event.line}: {event.reason}  {event.message}; the line was skipped")
+        tell("tail", f"{event.path}:{event.line}: {event.reason}  {event.message}; the line was skipped")
     elif event.kind != "ended":
-        _say(f"{printable(event.path)}: {_MEANING[event.kind]}")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"toyspec tail: {without_ci_commands(text)}\n")
-    sys.stderr.flush()
+        tell("tail", f"{event.path}: {_MEANING[event.kind]}")
 
 
 def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:

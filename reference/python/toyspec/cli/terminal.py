@@ -7,6 +7,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.escaping import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
@@ -80,6 +82,20 @@ class Terminal:
             if "#" in whole or "::" in whole:
                 whole = "".join(f"{without_ci_commands(text)}\n" for text in whole.split("\n")[:-1])
             self.stream.write(whole)
+
+
+def tell(command: str | None, text: str, advice: str = "") -> None:
+    """Write *text* on standard error as a line of *command*, or of toyspec, and *advice* as another.
+
+    No terminal and no CI system obeys what is in them.
+    """
+    lines = filter(None, [f"{called(command)}: {text}", advice])
+    sys.stderr.write("".join(f"{without_ci_commands(printable(line))}\n" for line in lines))
+
+
+def called(command: str | None) -> str:
+    """Return what a person types to call *command*, or toyspec alone."""
+    return f"toyspec {command}" if command else "toyspec"
 
 
 def without_ci_commands(text: str) -> str:

@@ -11,9 +11,10 @@ from toyspec.cli.dialect_options import add_dialect, settings
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, number_from
 from toyspec.cli.shown_roots import add_roots, catalog_of, names_of, require_answers
-from toyspec.cli.terminal import Terminal
+from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import CatalogError
 from toyspec.escaping import printable
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -124,7 +125,7 @@ def _require_writable(catalog: LiveRuns) -> None:
     if len(read) == len(catalog.roots):
         raise UsageError(f"--edit: {', '.join(read)} is only read; annotations are written beside logs on this machine")
     if read:
-        sys.stderr.write(f"toyspec view: {', '.join(read)}: only read, without annotations; the others can be edited\n")
+        tell("view", f"{', '.join(read)}: only read, without annotations; the others can be edited")
 
 
 def _interrupt(*_: object) -> None:
@@ -141,14 +142,14 @@ def _listening(catalog: Any, options: Namespace) -> Any:
     except OSError as error:
         if options.port is None:
             return ViewServer(catalog, host=options.host, port=0, edit=options.edit)
-        raise UsageError(f"cannot listen on {options.host} port {port}: {error.strerror or error}") from error
+        raise UsageError(f"cannot listen on {options.host} port {port}: {cause_of(error)}") from error
 
 
 def _announce(catalog: LiveRuns, server: Any, options: Namespace) -> None:
     terminal = Terminal()
     for root in catalog.roots:
         if root.problem is not None:
-            sys.stderr.write(f"toyspec view: {printable(root.problem)}\n")
+            tell("view", root.problem)
     is_are = "are" if len(catalog.roots) > 1 else "is"
     terminal.line(f"{names_of(catalog)} {is_are} shown at {terminal.styled(printable(server.url), 'strong')}")
     if terminal.interactive:

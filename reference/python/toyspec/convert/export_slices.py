@@ -13,10 +13,10 @@ from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.format_modules import exporter
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.reports import ConversionReport, RunConversion
-from toyspec.convert.sources import encodable
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.errors import SourceError, StreamError
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.places.addresses import is_address
 from toyspec.watching import Total

@@ -14,9 +14,8 @@ from toyspec.convert.format_modules import importer
 from toyspec.convert.incoming_files import files_to_bring, settled
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import REPORT_FILE, RunConversion
-from toyspec.convert.sources import encodable
 from toyspec.errors import SourceError
-from toyspec.escaping import shortened
+from toyspec.escaping import encodable, shortened
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address

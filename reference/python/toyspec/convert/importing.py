@@ -15,10 +15,10 @@ from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
-from toyspec.convert.sources import encodable
 from toyspec.distributed.processes import Processes
 from toyspec.distributed.running import Work, results_of
 from toyspec.errors import SourceError, ToyspecError, UnknownFormatError
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.format.canonical import InvalidEventError
 from toyspec.places.addresses import is_address, public

@@ -87,11 +87,6 @@ def files_below(
             pending += [(entry, depth + 1) for entry in reversed(below)]
 
 
-def encodable(path: str) -> str:
-    r"""Return *path* as text that UTF-8 can hold; a byte that is not part of UTF-8 is written as ``\udcff``."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
 def identity_of(files: Iterable[str], extra: str = "") -> str:
     """Return a text that changes when one of *files* is changed, added or removed.
 

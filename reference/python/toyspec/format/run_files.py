@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from toyspec.format.profiles import EVENTS_FILE
+from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
 from toyspec.generated.media import EXTENSIONS, OTHER
 
 RANKS_BEGIN = "events.rank-"
@@ -27,6 +27,15 @@ def rank_of(file_name: str) -> int | None:
 def rank_file(rank: int) -> str:
     """Return the name of the stream of *rank*, an integer from 0."""
     return EVENTS_FILE if rank == 0 else f"{RANKS_BEGIN}{rank}.jsonl"
+
+
+def run_of(stream: str, own: str | None = None) -> str:
+    """Return the path of the run with *stream*: its directory, or the stream where that has a name of its own.
+
+    *own* is the name of streams in the profile of the stream. The directory of a relative path may be empty.
+    """
+    directory, name = os.path.split(stream)
+    return directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE, own) else stream
 
 
 def is_of_latest_attempt(rank: int, world_size: int | None) -> bool:

@@ -139,7 +139,7 @@ def _with_variables(text: str, key: str) -> str:
 def message_of(alert: HealthAlert, *, run: str, path: str) -> dict[str, Any]:
     """Return what is sent of *alert*; secrets in texts of the log are replaced."""
     named = {
-        "metric": None if alert.metric is None else text_without_secrets(alert.metric),
+        "metric": alert.metric,
         "value": alert.value,
         "threshold": alert.threshold,
         "step": alert.step,
@@ -181,7 +181,7 @@ class AlertDispatcher:
         self._waiting: queue.Queue[tuple[AlertAction, dict[str, Any]] | None] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._failed: set[AlertAction | int] = set()
+        self._failed: set[int] = set()
         self._announced: set[tuple[int, tuple[str, str | None, int | None]]] = set()
         self._given_up = threading.Event()
         self._sleep = sleep or self._given_up.wait

@@ -11,7 +11,7 @@ from toyspec.format.numbers import number
 from toyspec.format.run_files import ranks_beside
 from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.health.rules import LEVELS, rules_of
+from toyspec.health.rules import LEVELS, project_rules, rules_of
 from toyspec.places.addresses import public
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
@@ -40,7 +40,7 @@ def check_health(
     Unreadable lines are passed over. Raises ValueError for a wrong rule, StreamMissingError, StreamUnreadableError and
     UnknownFormatError.
     """
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    choice = DialectChoice.of(dialect)
     path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
     return [alert for _, alert in alerts_of(path, rules_of(health), choice)]
 
@@ -68,6 +68,15 @@ def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> 
     except (OSError, ToyspecError):
         return None
     return found
+
+
+def counted_incidents(path: str, choice: DialectChoice) -> dict[str, int] | None:
+    """Return the counts of the incidents that the rules of the project find in a run; None if it cannot be read.
+
+    Raises as ``project_rules`` does.
+    """
+    found = incidents_of(path, project_rules(), choice)
+    return None if found is None else found.counts
 
 
 class RecordHealth:

@@ -202,9 +202,8 @@ class HealthEvaluator:
             limit = self._limit(rule, process)
             if seconds > limit and rule.name not in process.stalled and (process.last_step or 0) >= rule.after_step:
                 process.stalled.add(rule.name)
-                last = "" if process.last_step is None else f" after step {process.last_step:g}"
                 interval = "" if process.interval is None else f"; the median interval is {process.interval:.3g} s"
-                text = f"no step for {seconds:.0f} s{last}{interval}"
+                text = f"{_no_step(process, seconds)}{interval}"
                 place = self._place(process, process.last_step)
                 found.append(begun(rule, text, value=seconds, threshold=limit, **place))
         return found
@@ -288,15 +287,7 @@ class HealthEvaluator:
         series = series_of.get(PACE)
         if series is None:
             series = series_of[PACE] = self._begin(PACE, "train", process.rank)
-        if series.window is not None:
-            if series.calm and series.low <= pace <= series.high:
-                series.window.append(pace)
-                series.steps.append(step)
-                series.until_refresh -= 1
-                if series.until_refresh <= 0:
-                    found += series.refresh(step)
-            else:
-                found += series.take(pace, step)
+        found += series.take(pace, step)
 
     def _limit(self, rule: StallRule, process: _Process) -> float:
         # A pause as long as one before it, for an evaluation or a checkpoint, does not count as a stall.
@@ -311,8 +302,7 @@ class HealthEvaluator:
                 continue
             limit = self._limit(rule, process)
             if pause > limit and (process.last_step or 0) >= rule.after_step:
-                last = "" if process.last_step is None else f" after step {process.last_step:g}"
-                text = f"no step for {pause:.0f} s{last}"
+                text = _no_step(process, pause)
                 found.append(begun(rule, text, value=pause, threshold=limit, **self._place(process, step)))
         process.longest_pause = max(process.longest_pause, pause)
 
@@ -338,7 +328,7 @@ class HealthEvaluator:
                 found.extend(self._compared_alerts(rule, each, lag))
 
     def _compared_alerts(self, rule: RankBehindRule, process: _Process, lag: _Lag) -> list[HealthAlert]:
-        known = self._known_behind(rule)
+        known = self._slow.setdefault(rule.name, set())
         missing = lag.furthest - (process.last_step or 0)
         members = {"step": process.last_step, "rank": process.rank, "time": process.last_time}
         if process.rank in known:
@@ -357,9 +347,6 @@ class HealthEvaluator:
         text = f"rank {process.rank} is {missing:g} steps behind the first"
         return [begun(rule, text, value=missing, threshold=rule.steps, **members)]
 
-    def _known_behind(self, rule: RankBehindRule) -> set[int]:
-        return self._slow.setdefault(rule.name, set())
-
     def _all(self) -> Iterable[_Process]:
         return [each for rank, each in self._processes.items() if is_of_latest_attempt(rank, self._world_size)]
 
@@ -369,6 +356,11 @@ class HealthEvaluator:
     def _place(self, process: _Process, step: float | None) -> dict[str, Any]:
         rank = process.rank if self._several else None
         return {"step": step, "time": process.last_time, "rank": rank}
+
+
+def _no_step(process: _Process, seconds: float) -> str:
+    last = "" if process.last_step is None else f" after step {process.last_step:g}"
+    return f"no step for {seconds:.0f} s{last}"
 
 
 class _Lag(NamedTuple):

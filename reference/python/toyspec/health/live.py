@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.format.run_files import rank_of
+from toyspec.format.run_files import rank_of, run_of
 from toyspec.health.checking import recorded_alert
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.places.addresses import is_address
@@ -88,9 +88,8 @@ class WatchedRun:
 
     @property
     def name(self) -> str:
-        """Name of the run: that of its directory, else of the file."""
-        directory, name = os.path.split(self.path)
-        return (os.path.basename(directory) or name) if name.startswith("events.") else name
+        """Name of the run: that of its directory, or of a stream that has a name of its own."""
+        return os.path.basename(os.path.abspath(run_of(self.path)))
 
     @property
     def has_ended(self) -> bool:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from toyspec.reading.configuration import Configuration
 
 Level = Literal["info", "warning", "error"]
+"""How serious an alert is."""
 On = Literal["alert", "stop"]
 RulePhase = Literal["train", "eval", "decode", "serve"]
 Direction = Literal["up", "down", "both"]
 RuleGoal = Literal["min", "max"]
-"""How serious an alert is."""
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 """From the least serious one."""

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 from toyspec.format.numbers import number
 from toyspec.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES
 from toyspec.runs.expressions import UNKNOWN, Question, lowered
+from toyspec.runs.metric_names import MOST_ALIKE, near_names
 from toyspec.runs.rows import RunRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.runs.expressions import Expression
     from toyspec.runs.summary import RunSummary
+
+Item = TypeVar("Item")
 
 ALERT_FIELDS = tuple(name for name, by in COUNTS.items() if by == "health")
 """The fields whose values health rules must count: those of the project, or of the catalog."""
@@ -28,19 +31,23 @@ FINDING_FIELDS = tuple(name for name, by in COUNTS.items() if by == "check")
 _COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
 # A row has the path under the name of what it identifies.
 _IN_ROW = {"path": "id", "run": "name"}
-PREFIXES = ("config.", "model.", "last.", "best.", "nan.")
+METRIC_PARTS = ("last", "best", "nan")
+"""What a field may ask of a metric, by its prefix."""
 OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *COUNTS])
 """The fields that every run has; others are settings and metrics of some runs."""
 
 # What tables call a field, and another name that is tried.
 _MEANT = {title: name for name, title in TITLES.items()} | {"status": "state"}
-# A search for a name that is alike takes a second for so many.
-_MOST_ALIKE = 20_000
 
 
 def needs_whole_streams(columns: Iterable[str]) -> bool:
     """Return whether a column may be a metric, whose last value the end of a stream need not have."""
     return any(name not in OWN_FIELDS and not name.startswith(("config.", "model.")) for name in columns)
+
+
+def asks_for_hidden(*filters: Expression) -> bool:
+    """Return whether a filter is about hidden runs, which lists leave out and count otherwise."""
+    return any("hidden" in each.fields for each in filters)
 
 
 class Fields:
@@ -74,7 +81,7 @@ class Fields:
             return name not in _COUNTS or self._row["findings"] is not None
         part, _, rest = name.partition(".")
         metrics = self._row["metrics"]
-        is_metric = name in metrics or (part in ("last", "best", "nan") and rest in metrics)
+        is_metric = name in metrics or (part in METRIC_PARTS and rest in metrics)
         return is_metric or self._field(name) is not UNKNOWN
 
     def is_setting(self, name: str) -> bool:
@@ -108,7 +115,7 @@ def require_fields(names: Iterable[str], runs: Sequence[Fields], filters: Sequen
     places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
     for name, at in (dict.fromkeys(names) | places).items():
         if not any(each.has(name) for each in runs):
-            known = dict.fromkeys(islice((near for each in runs for near in each.names), _MOST_ALIKE))
+            known = dict.fromkeys(islice((near for each in runs for near in each.names), MOST_ALIKE))
             raise unknown_field(name, known, at)
 
 
@@ -119,10 +126,9 @@ def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> Exp
         return ExpressionError(f"{fact}: the catalog has none; build it with --health", at)
     if name in _COUNTS:
         return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
-    near = [_MEANT[name]] if name in _MEANT else get_close_matches(name, [*OWN_FIELDS, *known], 3, 0.51)
-    meant = " or ".join(map(repr, map(shortened, near)))
+    near = f"did you mean {_MEANT[name]!r}?" if name in _MEANT else near_names(name, [*OWN_FIELDS, *known])
     forms = "fields are facts such as 'state', settings such as 'config.lr', and metrics such as 'loss' or 'best.loss'"
-    return ExpressionError(f"{fact}; {f'did you mean {meant}?' if near else forms}", at)
+    return ExpressionError(f"{fact}; {near or forms}", at)
 
 
 def text_of(row: Mapping[str, Any]) -> str:
@@ -171,25 +177,42 @@ def setting_of(config: Mapping[str, Any], name: str) -> Any:
 
 def _metric(metrics: Mapping[str, Any], name: str) -> Any:
     part, _, rest = name.partition(".")
-    if part not in ("last", "best", "nan") or rest not in metrics:
+    if part not in METRIC_PARTS or rest not in metrics:
         part, rest = "last", name
     value = metrics[rest][part] if rest in metrics else None
     return UNKNOWN if value is None else value
 
 
-def sorted_by(runs: Sequence[Fields], column: str, *, reverse: bool = False) -> list[Fields]:
-    """Return *runs*, the best value of a metric with a goal first, else the smallest, or with *reverse* the other way.
+def metric_of(column: str) -> str:
+    """Return the name of the metric that a *column* is about, if it is about one."""
+    for prefix in ("config", "model", *METRIC_PARTS):
+        column = column.removeprefix(f"{prefix}.")
+    return column
 
-    Text comes after numbers, and runs without a value come last.
+
+def sorted_by(
+    runs: Sequence[Fields], column: str, *, reverse: bool = False, goal: Literal["min", "max"] | None = None
+) -> list[Fields]:
+    """Return *runs*, the best value first by *goal*, else by that of the metric, or with *reverse* the other way.
+
+    Without a goal the smallest is best. Text comes after numbers, and runs without a value come last.
     """
-    metric = column
-    for prefix in PREFIXES:
-        metric = metric.removeprefix(prefix)
-    is_larger_better = column not in OWN_FIELDS and any(
-        each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series
+    metric = metric_of(column)
+    is_larger_better = (
+        goal == "max"
+        if goal
+        else column not in OWN_FIELDS
+        and any(each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series)
     )
     values = [each.value(column) for each in runs]
     return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)]
+
+
+def in_order(items: Iterable[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> list[Item]:
+    """Return *items* by their *key*, those without one last, whichever way round; the order of equal ones stays."""
+    keyed = [(key(item), item) for item in items]
+    known = sorted((pair for pair in keyed if pair[0] is not None), key=itemgetter(0), reverse=reverse)
+    return [item for _, item in (*known, *(pair for pair in keyed if pair[0] is None))]
 
 
 def places_in_order(values: Sequence[Any], *, is_larger_better: bool, reverse: bool) -> list[int]:

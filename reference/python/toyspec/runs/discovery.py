@@ -29,6 +29,7 @@ from toyspec.runs.walking import (
     is_found_elsewhere,
     is_hinted,
     version_of,
+    version_of_parts,
     walk,
 )
 from toyspec.system_calls import cause_of
@@ -252,8 +253,7 @@ def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
     if not part_names(names) or not is_in_parts(directory, names):
         return None
     status = parts_status(directory)
-    identity = f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"
-    return Listed(os.path.basename(directory), directory, status.st_size, identity)
+    return Listed(os.path.basename(directory), directory, status.st_size, version_of_parts(status))
 
 
 def _parts_among(directory: str, names: Sequence[str]) -> frozenset[str]:

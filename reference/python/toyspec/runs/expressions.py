@@ -15,6 +15,7 @@ import msgspec
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 from toyspec.runs.patterns import PatternError, pattern
+from toyspec.runs.run_facts import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,6 @@ ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 _TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
 _KINDS = ("operator", "open", "close", "text", "text", "word")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
-_LEADING_ZERO = re.compile(r"(e[+-])0+(?=\d)")
 _UNITS = {
     "": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0,
     "k": 1e3, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "%": 0.01,
@@ -304,17 +304,8 @@ def _is_number(value: Any) -> bool:
 def _text(value: Any) -> str:
     """Return a value as text, as a browser writes it, in lower case."""
     if _is_number(value):
-        return _number_text(value)
+        return number_text(value)
     return "null" if value is None else lowered(str(value))
-
-
-def _number_text(value: float) -> str:
-    if 1e-6 <= abs(value) < 1e21 or value == 0:
-        from decimal import Decimal
-
-        text = format(Decimal(repr(value)), "f")
-        return text.removesuffix(".0") if value else "0"
-    return _LEADING_ZERO.sub(r"\1", repr(value))
 
 
 def _number(token: _Token) -> float | None:

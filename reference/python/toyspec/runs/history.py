@@ -6,7 +6,6 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import islice, repeat
 from math import isnan, nan
@@ -25,6 +24,7 @@ from toyspec.reading.reader import AttemptView, read
 from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.rows import MixedBlock, RowBlock
 from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.metric_names import near_names
 
 if TYPE_CHECKING:
     from toyspec.reading.records import Record
@@ -66,7 +66,7 @@ def history(
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
     """
     check_choice("attempts", attempts, get_args(AttemptView))
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect)
+    choice = DialectChoice.of(dialect)
     wanted = [metrics] if isinstance(metrics, str) else metrics
     path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
     table = _Table(wanted, x, attempts)
@@ -150,7 +150,7 @@ class History(Mapping[str, Sequence[Cell]]):
     def __repr__(self) -> str:
         names = list(self._columns)
         rows = list(islice(zip(*self._columns.values(), strict=True), _SHOWN_ROWS))
-        cells = [names, *([_shown(cell) for cell in row] for row in rows)]
+        cells = [names, *(list(map(cell_text, row)) for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
@@ -366,9 +366,7 @@ def _title(name: str, sort: str, taken: Mapping[str, object]) -> str:
 
 
 def _unknown(name: str, known: Iterable[str]) -> ExpressionError:
-    near = get_close_matches(name, list(islice(known, 20_000)), 3, 0.51)
-    meant = " or ".join(repr(shortened(each)) for each in near)
-    hint = f"did you mean {meant}?" if near else "`toyspec show` lists the metrics of a run"
+    hint = near_names(name, known) or "`toyspec show` lists the metrics of a run"
     return ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
 
 
@@ -391,7 +389,8 @@ def _array(numpy: Any, cells: Sequence[Cell]) -> Any:
     return numpy.array(cells, dtype=object)
 
 
-def _shown(cell: Cell) -> str:
+def cell_text(cell: Any) -> str:
+    """Return a value of a table for a person."""
     if cell is None:
         return ""
     return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))

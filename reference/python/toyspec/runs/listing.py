@@ -9,7 +9,6 @@ from html import escape
 from typing import Any, Literal, get_args, overload
 
 from toyspec.errors import StreamError, UnknownFormatError, check_choice
-from toyspec.escaping import printable
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
@@ -18,8 +17,8 @@ from toyspec.reading.log_detection import DialectChoice, LogNames, usual_names
 from toyspec.runs.columns import (
     OWN_FIELDS,
     Fields,
+    in_order,
     needs_whole_streams,
-    places_in_order,
     require_fields,
     sorted_by,
 )
@@ -27,7 +26,7 @@ from toyspec.runs.discovery import find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
-from toyspec.runs.history import table_library
+from toyspec.runs.history import cell_text, table_library
 from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
@@ -174,10 +173,7 @@ class Runs(Sequence[RunSummary]):
             found = self._with([by])
             require_fields([by], found)
             return self._like([each.run for each in sorted_by(found, by, reverse=reverse)])
-        keyed = [(by(run), run) for run in self._runs]
-        ordered = sorted((pair for pair in keyed if pair[0] is not None), key=_order, reverse=reverse)
-        last = [run for value, run in keyed if value is None]
-        return self._like([*(run for _, run in ordered), *last])
+        return self._like(in_order(self._runs, lambda run: _order(by(run)), reverse=reverse))
 
     def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> RunSummary | None:
         """Return the run with the best number in *field*; None where no run has a number there.
@@ -187,7 +183,7 @@ class Runs(Sequence[RunSummary]):
         """
         found = self._with([field])
         require_fields([field], found)
-        ranked = sorted_by(found, field) if goal is None else _ranked(found, field, is_larger_better=goal == "max")
+        ranked = sorted_by(found, field, goal=goal)
         first = ranked[0] if ranked else None
         return None if first is None or number(first.value(field)) is None else first.run
 
@@ -268,7 +264,7 @@ class Runs(Sequence[RunSummary]):
 
     def _shown(self) -> list[tuple[str, ...]]:
         rows = (run.facts.all() for run in self._runs[:_SHOWN_RUNS])
-        return [tuple(_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
+        return [tuple(cell_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
 
 
 def streams_below(
@@ -294,6 +290,16 @@ def streams_below(
     return errors, one_of_each_run(streams)
 
 
+def named_streams(roots: Sequence[str], choice: DialectChoice) -> list[Stream]:
+    """Return each stream below *roots* once; raise StreamError where one cannot be listed, or there is none."""
+    errors, streams = streams_below(roots, usual_names(choice))
+    for error in errors:
+        raise StreamError(error.path, error.message)
+    if not streams:
+        raise UnknownFormatError(", ".join(roots), "no run here")
+    return streams
+
+
 def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
     """Return *streams*, by their paths, without metrics beside events."""
     seconds = [path for path in streams if path.endswith(_SECOND)]
@@ -301,15 +307,9 @@ def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
     return [stream for path, stream in streams.items() if path not in dropped]
 
 
-def _ranked(runs: Sequence[Fields], field: str, *, is_larger_better: bool) -> list[Fields]:
-    values = [each.value(field) for each in runs]
-    return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=False)]
-
-
-def _order(pair: tuple[Any, RunSummary]) -> tuple[bool, Any]:
-    """Return a key that compares a column with values of several types: numbers before text."""
-    value = pair[0]
-    return (False, value) if isinstance(value, int | float) else (True, str(value) if isinstance(value, str) else value)
+def _order(value: Any) -> tuple[bool, Any] | None:
+    """Return a key that compares a column with values of several types: numbers before text; None for None."""
+    return None if value is None else (not isinstance(value, int | float), value)
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:
@@ -317,9 +317,3 @@ def _of_one_type(values: list[Any]) -> list[Any]:
     if len(types) <= 1 or types == {int, float}:
         return values
     return [value if value is None else str(value) for value in values]
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

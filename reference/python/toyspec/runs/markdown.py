@@ -60,9 +60,9 @@ def _end(run: RunSummary) -> str:
 
 
 def _cells(run: RunSummary, name: str, *, is_default: bool) -> list[str]:
-    found = next((key for key, curve in run.series.items() if curve is run.loss), name) if is_default else name
-    curve = run.series.get(found)
-    if curve is None:
+    found = run.loss_name if is_default else name
+    curve = None if found is None else run.series.get(found)
+    if found is None or curve is None:
         return ["", "", ""]
     last = curve.last[1] if curve.last is not None else None
     best = run.best(found)

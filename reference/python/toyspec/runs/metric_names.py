@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
+from toyspec.escaping import shortened
 from toyspec.generated.runs import LOSS_NAMES, SMALLER_IS_BETTER
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
+
+
+Meaning = TypeVar("Meaning")
+
+MOST_ALIKE = 20_000
+"""Number of names among which one that is alike is searched for, which takes a second."""
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Return the question whether one of *known* was meant by *name*; empty where none is like it."""
+    # Imported here: start-up time counts.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(islice(known, MOST_ALIKE)), 3, 0.51)
+    return f"did you mean {' or '.join(repr(shortened(each)) for each in near)}?" if near else ""
 
 
 def loss_among(metrics: Container[str]) -> str | None:
@@ -34,7 +51,7 @@ def goal_of(name: str, goals: Mapping[str, str]) -> str | None:
     return default_goal(name) if stated is None else stated
 
 
-def defined(name: str, definitions: Mapping[str, str]) -> str | None:
+def defined(name: str, definitions: Mapping[str, Meaning]) -> Meaning | None:
     """Return what *definitions*, whose names may end in ``*``, say of the metric *name*; None for nothing."""
     if name in definitions:
         return definitions[name]

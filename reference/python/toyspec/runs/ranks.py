@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import is_of_latest_attempt, rank_of
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
-from toyspec.runs.rows import encodable
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunState
 

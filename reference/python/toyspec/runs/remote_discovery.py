@@ -104,7 +104,7 @@ class _Tree:
                 self._beside[directory] = f"{self._beside.get(directory, '')} {name} {entry.identity}"
                 self.is_bundle = self.is_bundle or (directory == root and name in OF_A_BUNDLE)
             if name in STREAM_NAMES or is_hinted(name, hints):
-                self._add(directory, Listed(name, entry.address, entry.size, entry.identity))
+                self._listing(directory).files.append(Listed(name, entry.address, entry.size, entry.identity))
             elif not is_beside:
                 others, example = others + 1, example or entry.address
             if directory == root and name == last:
@@ -127,18 +127,10 @@ class _Tree:
         searched = [folder for folder in folders if not streams or folder.name != MEDIA_FOLDER]
         return Listing(sorted(chosen), sorted(searched))
 
-    def _add(self, directory: str, file: Listed) -> None:
+    def _listing(self, directory: str) -> Listing:
+        """Return what was found in *directory* so far, which is a folder of the one above from now on."""
         if directory not in self._listings:
             self._listings[directory] = Listing([], [])
             above, _, name = directory.rpartition("/")
-            self._add_folder(above, Listed(name, directory))
-        self._listings[directory].files.append(file)
-
-    def _add_folder(self, above: str, folder: Listed) -> None:
-        is_known = above in self._listings
-        if not is_known:
-            self._listings[above] = Listing([], [])
-        self._listings[above].folders.append(folder)
-        if not is_known:
-            outer, _, name = above.rpartition("/")
-            self._add_folder(outer, Listed(name, above))
+            self._listing(above).folders.append(Listed(name, directory))
+        return self._listings[directory]

@@ -6,6 +6,7 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from toyspec.escaping import encodable
 from toyspec.generated.runs import COLUMNS
 from toyspec.runs.run_facts import cut, finite, unended
 
@@ -31,7 +32,7 @@ class RunRow(dict[str, Any]):
         self.facts = summary.facts
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = _MEMBERS[name](self) if name in _MEMBERS else _shown(self.facts[name])
+        found = self[name] = _MEMBERS[name](self) if name in _MEMBERS else shown_fact(self.facts[name])
         return found
 
 
@@ -44,17 +45,12 @@ def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
     from toyspec.runs.rank_states import states_of_other_ranks
 
     row = RunRow(summary, run)
-    others = max(0, len(summary.series) - MOST_METRICS) + summary.metrics_left_out
-    left_out = {"metrics": others, "config": max(0, len(row.facts.settings) - MOST_SETTINGS)}
-    found = {name: row[name] for name in ("id", *_ROW, *_MEMBERS)}
+    found = {name: row[name] for name in ("id", *ROW, *_MEMBERS)}
     if said := row.facts.said:
         found["said"] = _said(said)
-    if row.facts.is_final_loss_not_finite:
-        found["loss_not_finite"] = True
-    if summary.world_size is not None:
-        found["world_size"] = summary.world_size
-    found["metrics"] = dict(islice(found["metrics"].items(), MOST_METRICS))
-    found |= {"findings": None, "left_out": left_out, "message": None}
+    found |= remarks(is_loss_not_finite=row.facts.is_final_loss_not_finite, world_size=summary.world_size)
+    members = named_members(row.facts.settings, found["metrics"], left_out=summary.metrics_left_out)
+    found |= {"findings": None, **members, "message": None}
     if summary.known_ranks is None:
         return with_ranks(found, states_of_other_ranks(summary.path))
     return with_ranks(found, summary.known_ranks, are_served=False)
@@ -65,12 +61,36 @@ def with_ranks(row: dict[str, Any], others: Sequence[RankState], *, are_served: 
 
     Those that are not *are_served* have no curves of their own: only which are not whole is in the row.
     """
-    found = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
-    if others and are_served:
-        found["other_ranks"] = [each.rank for each in others]
-    if wrong := unended(others, row.get("world_size")):
-        found["unended_ranks"] = list(map(list, wrong))
-    return found
+    kept = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
+    served = [each.rank for each in others] if are_served else ()
+    return kept | remarks(other_ranks=served, unended_ranks=unended(others, row.get("world_size")))
+
+
+def remarks(
+    *,
+    is_loss_not_finite: bool = False,
+    world_size: int | None = None,
+    other_ranks: Sequence[int] = (),
+    unended_ranks: Sequence[Sequence[int | str]] = (),
+) -> dict[str, Any]:
+    """Return the members that a row has only where there is something to say."""
+    found = {
+        "loss_not_finite": is_loss_not_finite,
+        "world_size": world_size,
+        "other_ranks": list(other_ranks),
+        "unended_ranks": [list(each) for each in unended_ranks],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def named_members(settings: dict[str, Any], metrics: dict[str, Any], *, left_out: int = 0) -> dict[str, Any]:
+    """Return the first settings and metrics of a run, and the number of the others; *left_out* metrics are not here."""
+    more = {"metrics": max(0, len(metrics) - MOST_METRICS) + left_out, "config": max(0, len(settings) - MOST_SETTINGS)}
+    return {"config": _first(settings, MOST_SETTINGS), "metrics": _first(metrics, MOST_METRICS), "left_out": more}
+
+
+def _first(members: dict[str, Any], most: int) -> dict[str, Any]:
+    return members if len(members) <= most else dict(islice(members.items(), most))
 
 
 def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
@@ -78,7 +98,7 @@ def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
     own: dict[str, Any] = {name: row[name] for name in ("name", "group", "tags", "notes")} | row.get("said", {})
     texts = {name: getattr(annotations, name) for name in ("name", "group", "notes")}
     found = {name: cut(encodable(text)) for name, text in texts.items() if text} | {
-        "tags": [cut(tag) for tag in annotations.tags(own["tags"])][:MOST_TAGS]
+        "tags": shown_tags(annotations.tags(own["tags"]))
     }
     said = {name: own[name] for name, value in found.items() if own[name] != value}
     flags = {"starred": annotations.starred, "hidden": annotations.hidden}
@@ -88,23 +108,28 @@ def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
 
 def _said(said: dict[str, Any]) -> dict[str, Any]:
     shown = {name: cut(encodable(text)) if isinstance(text, str) else text for name, text in said.items()}
-    return shown | ({"tags": [cut(tag) for tag in said["tags"]][:MOST_TAGS]} if "tags" in said else {})
+    return shown | ({"tags": shown_tags(said["tags"])} if "tags" in said else {})
 
 
-_ROW = tuple(name for name in COLUMNS if name not in ("run", "path", "profile", "tags", "name"))
+def shown_tags(tags: Sequence[str]) -> list[str]:
+    """Return *tags* as a row has them."""
+    return list(map(cut, tags[:MOST_TAGS]))
+
+
+ROW = tuple(name for name in COLUMNS if name not in ("run", "path", "profile", "tags", "name"))
 """The columns that a row has unchanged; ``profile`` and ``dialect`` are apart in it."""
 
 _MEMBERS: dict[str, Callable[[RunRow], Any]] = {
     "name": lambda row: cut(encodable(row.facts.name)),
-    "tags": lambda row: [cut(tag) for tag in row.facts.tags[:MOST_TAGS]],
+    "tags": lambda row: shown_tags(row.facts.tags),
     "profile": lambda row: row.summary.profile,
     "dialect": lambda row: None if row.summary.dialect is None else row.summary.dialect.name,
-    "config": lambda row: dict(islice(row.facts.settings.items(), MOST_SETTINGS)),
+    "config": lambda row: _first(row.facts.settings, MOST_SETTINGS),
     "metrics": lambda row: {cut(name): _metric(row.summary, name) for name in row.summary.series},
 }
 
 
-def _shown(value: Any) -> Any:
+def shown_fact(value: Any) -> Any:
     """Return a fact as JSON can hold it and a table shows it."""
     return cut(value) if isinstance(value, str) else finite(value) if isinstance(value, float) else value
 
@@ -114,7 +139,7 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
     known: dict[str, Any] = {"name": encodable(os.path.basename(run)), "state": "damaged", "ended": "unknown"}
     known |= dict.fromkeys(("sealed", "starred", "hidden"), False)
     return {
-        "id": encodable(run), **dict.fromkeys((*_ROW, "dialect", "profile", "findings")), **known, "tags": [],
+        "id": encodable(run), **dict.fromkeys((*ROW, "dialect", "profile", "findings")), **known, "tags": [],
         "bytes": size, "config": {}, "metrics": {}, "left_out": {"metrics": 0, "config": 0}, "message": message,
     }  # fmt: skip
 
@@ -122,11 +147,6 @@ def unreadable_row(run: str, message: str, size: int) -> dict[str, Any]:
 def unread_row(run: str, size: int) -> dict[str, Any]:
     """Return the row of a run that was not read yet: what a search has found of it, and nothing else."""
     return {"id": encodable(run), "name": encodable(os.path.basename(run)), "bytes": size, "state": "unread"}
-
-
-def encodable(text: str) -> str:
-    """Return *text* as UTF-8 can hold it, with escapes for what it cannot."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _metric(summary: RunSummary, name: str) -> dict[str, Any]:

@@ -297,13 +297,14 @@ def _json(value: Any) -> str:
         return f"{{{','.join(f'{_json(key)}:{_json(member)}' for key, member in value.items())}}}"
     if isinstance(value, float | int) and not isinstance(value, bool):
         try:
-            return _number(float(value)) if isfinite(value) else "null"
+            return number_text(float(value)) if isfinite(value) else "null"
         except OverflowError:
             return "null"
     return msgspec.json.encode(value).decode("utf-8", "replace")
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """Return a number as JavaScript writes it; an integer that is too large for that, with all its digits."""
     if value == 0:
         return "0"
     if _FIXED[0] <= abs(value) < _FIXED[1]:
@@ -312,7 +313,7 @@ def _number(value: float) -> str:
         text = format(Decimal(repr(value)), "f")
         return text.rstrip("0").rstrip(".") if "." in text else text
     mantissa, _, exponent = repr(value).partition("e")
-    return f"{mantissa.removesuffix('.0')}e{int(exponent):+d}"
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+d}" if exponent else mantissa
 
 
 def _digest(data: bytes) -> int:

@@ -9,9 +9,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 from toyspec.format.numbers import finite_number, is_number_or_null, number
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
+from toyspec.format.profiles import closing_kind
 from toyspec.format.record_mapping import mapping_of
-from toyspec.generated.runs import COLUMNS, LOSS_NAMES
+from toyspec.format.run_files import run_of
+from toyspec.generated.runs import LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.annotations import NONE, Annotations, read_annotations
@@ -168,9 +169,7 @@ class RunSummary:
     @property
     def directory(self) -> str:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
-        named = STREAMS.get(self.profile or "", {}).get("file")
-        is_bundle = stream_name(os.path.basename(self.path)) in (EVENTS_FILE, METRICS_FILE, named)
-        return os.path.dirname(self.path) or "." if is_bundle else self.path
+        return run_of(self.path, STREAMS.get(self.profile or "", {}).get("file")) or "."
 
     @property
     def sealed(self) -> bool:
@@ -216,12 +215,10 @@ class RunSummary:
 
     def count_alerts(self) -> Mapping[str, int | None] | None:
         """Return the ``COUNTS`` that the health rules of the project make; None where the stream cannot be read."""
-        from toyspec.health.checking import incidents_of
-        from toyspec.health.rules import project_rules
+        from toyspec.health.checking import counted_incidents
         from toyspec.reading.log_detection import DialectChoice
 
-        found = incidents_of(self.path, project_rules(), self.choice or DialectChoice())
-        return None if found is None else found.counts
+        return counted_incidents(self.path, self.choice or DialectChoice())
 
     def best(self, name: str) -> tuple[int, float] | None:
         """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
@@ -250,10 +247,6 @@ class RunSummary:
     @cached_property
     def _whole(self) -> RunSummary:
         return self if self.read_rest is None else self.read_rest()
-
-    def cell(self, column: str) -> Any:
-        """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
-        return self.facts[column] if column in COLUMNS else self.row().get(column)
 
     def history(
         self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
@@ -289,11 +282,17 @@ class RunSummary:
         return named if isinstance(named, str) else os.path.basename(os.path.abspath(self.directory))
 
     @property
+    def loss_name(self) -> str | None:
+        """Name of the metric that is the training loss; None where the run has none."""
+        if self.profile == "metrics/v1" or "step" in self.kinds:
+            return "loss" if "loss" in self.series else None
+        return loss_among(self.series)
+
+    @property
     def loss(self) -> Curve | None:
         """Curve of the training loss; None where the run has none."""
-        if self.profile == "metrics/v1" or "step" in self.kinds:
-            return self.series.get("loss")
-        return next((self.series[tag] for tag in LOSS_NAMES if tag in self.series), None)
+        name = self.loss_name
+        return None if name is None else self.series[name]
 
     @property
     def final_loss(self) -> float | None:

@@ -18,6 +18,8 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from toyspec.reading.parts import PartsStatus
+
 STANDARD_INPUT = "-"
 # Each checkpoint of Hugging Face's Trainer has the whole log until then.
 _CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
@@ -168,3 +170,8 @@ def is_found_elsewhere(directory: str, root: str | None) -> bool:
 def version_of(status: os.stat_result) -> str:
     """Return the version of a stream whose file has *status*; see Stream."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+
+def version_of_parts(status: PartsStatus) -> str:
+    """Return the version of a log in parts that together have *status*."""
+    return f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"

@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import ToyspecError
-from toyspec.health.checking import incidents_of
-from toyspec.health.rules import project_rules
+from toyspec.health.checking import counted_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,11 +37,11 @@ def count_alerts(work: ScanWork, dialect: DialectChoice) -> AlertCount:
     """Return the number of incidents in the run of a stream, and of those that have not ended."""
     begin = time.monotonic()
     try:
-        found = incidents_of(work.path, project_rules(), dialect)
+        counts = counted_incidents(work.path, dialect)
     except (ToyspecError, ValueError):
         # A wrong rule: the page of a run reports it.
-        found = None
-    return AlertCount(work.path, work.identity, None if found is None else found.counts, time.monotonic() - begin)
+        counts = None
+    return AlertCount(work.path, work.identity, counts, time.monotonic() - begin)
 
 
 class CountedAlerts:

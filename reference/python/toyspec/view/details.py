@@ -12,7 +12,9 @@ import msgspec
 
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import StreamError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, SEAL_FILE, stream_name
+from toyspec.escaping import encodable
+from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
+from toyspec.format.run_files import run_of
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.health.alerts import Incidents
@@ -23,7 +25,7 @@ from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.rows import encodable
+from toyspec.runs.metric_names import defined
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import start_after
 from toyspec.runs.walking import SIDECARS
@@ -248,10 +250,7 @@ class _Collected:
 
     def meaning(self, name: str) -> dict[str, Any]:
         """Return unit and description of a metric."""
-        found = self._defined.get(name)
-        if found is None:
-            fitting = [key for key in self._defined if key.endswith("*") and name.startswith(key[:-1])]
-            found = self._defined[max(fitting, key=len)] if fitting else {}
+        found = defined(name, self._defined) or {}
         return {key: found.get(key) if isinstance(found.get(key), str) else None for key in ("unit", "description")}
 
     def last(self, name: str) -> dict[str, Any] | None:
@@ -364,7 +363,7 @@ def files_beside(path: str) -> Iterator[FileBeside]:
     if os.path.isdir(path):
         for part in Parts(path).parts:
             yield FileBeside(part.name, os.path.join(path, part.name), part.size)
-    elif stream_name(name) not in (EVENTS_FILE, METRICS_FILE):
+    elif run_of(path) == path:
         yield FileBeside(name, path, identity_at(path)[2])
     elif is_address(path):
         yield from _objects_beside(path)

@@ -8,7 +8,7 @@ import msgspec
 
 from toyspec.errors import StreamError
 from toyspec.places.addresses import is_address
-from toyspec.writing.annotating import annotate
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _MOST_TAGS = 1000
 
 
-class EditRefusedError(Exception):
-    """The annotation was not written; *status* is that of HTTP."""
+class RefusedError(Exception):
+    """The request cannot be answered; *status* is that of HTTP."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -41,28 +41,31 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def edit_in(body: bytes) -> Edit:
-    """Return the annotation that the *body* of a request asks for; raise EditRefusedError."""
+    """Return the annotation that the *body* of a request asks for; raise RefusedError."""
     try:
         edit = msgspec.json.decode(body, type=Edit)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EditRefusedError(400, f"the request is not an annotation: {error}") from None
+        raise RefusedError(400, f"the request is not an annotation: {error}") from None
     if len(edit.add_tags) + len(edit.remove_tags) > _MOST_TAGS:
-        raise EditRefusedError(400, f"more than {_MOST_TAGS:,} tags in one annotation; send fewer")
+        raise RefusedError(400, f"more than {_MOST_TAGS:,} tags in one annotation; send fewer")
     return edit
 
 
 def write_edit(edit: Edit, stream: str, *, by: str | None) -> None:
-    """Add *edit* to the annotations of the run with *stream*, as said by the user *by*; raise EditRefusedError."""
+    """Add *edit* to the annotations of the run with *stream*, as said by the user *by*; raise RefusedError."""
+    # Imported here: few servers write anything, and start-up time counts.
+    from toyspec.writing.annotating import annotate
+
     said: dict[str, Any] = {name: each for name in edit.__struct_fields__ if (each := getattr(edit, name)) is not None}
     del said["run"]
     try:
         annotate(stream, **said, by=by)
     except StreamError as error:
-        raise EditRefusedError(409, error.fact) from error
+        raise RefusedError(409, error.fact) from error
     except ValueError as error:
-        raise EditRefusedError(400, str(error)) from error
+        raise RefusedError(400, str(error)) from error
     except OSError as error:
-        raise EditRefusedError(409, f"the annotation cannot be written: {error.strerror or error}") from error
+        raise RefusedError(409, f"the annotation cannot be written: {cause_of(error)}") from error
 
 
 def writable_names(roots: Sequence[Root]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.places.addresses import is_address
 from toyspec.reading.stream_files import parts_status
+from toyspec.runs.walking import version_of, version_of_parts
 
 if TYPE_CHECKING:
     from toyspec.reading.live_bytes import Status
@@ -26,16 +27,24 @@ def identity_of(status: Status) -> Identity:
 def identity_at(path: str) -> Identity:
     """Return the identity of the file or object at *path* now; ``NO_IDENTITY`` without one. It asks a store once."""
     try:
-        if not is_address(path):
-            status = os.stat(path)
-            return identity_of(parts_status(path) if stat.S_ISDIR(status.st_mode) else status)
+        return found_at(path)[1]
+    except OSError:
+        return NO_IDENTITY
+
+
+def found_at(path: str) -> tuple[str, Identity]:
+    """Return version and identity of the file or object at *path* now, as a search finds them; raise OSError."""
+    if is_address(path):
         from toyspec.places.opening import place_of
         from toyspec.reading.live_object import status_of
 
         entry = place_of(path).status(path)
-        return identity_of(status_of(entry.size, entry.identity))
-    except OSError:
-        return NO_IDENTITY
+        return entry.identity, identity_of(status_of(entry.size, entry.identity))
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        parts = parts_status(path)
+        return version_of_parts(parts), identity_of(parts)
+    return version_of(status), identity_of(status)
 
 
 def listed_identity(path: str, size: int, version: str) -> Identity:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.errors import StreamError
+from toyspec.escaping import encodable
 from toyspec.format.run_files import rank_of
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.rank_states import ranks_in_store
-from toyspec.runs.rows import encodable, row_of, unread_row, unreadable_row
+from toyspec.runs.rows import unread_row, unreadable_row
 from toyspec.runs.walking import Stream, ranks_in
-from toyspec.system_calls import is_locked
+from toyspec.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore, KeptCurves
 from toyspec.view.identities import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
 from toyspec.view.scanned_runs import LiveCurves, ScannedRun
-from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, scan_stream
+from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
 from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun, visits
 from toyspec.view.watching import watch_of
 
@@ -301,8 +301,11 @@ class LiveRuns:
         if identity is not None and entry.is_catalogued(identity):
             return
         entry.row, entry.row_identity = row, identity
+        self._note(entry, {"row": encodable(entry.run)})
+
+    def _note(self, entry: ViewedRun, change: dict[str, Any]) -> None:
         entry.revision = self._revisions.next()
-        self.changes.add({"row": encodable(entry.run)})
+        self.changes.add(change)
 
     def take_annotations(self, entry: ViewedRun) -> None:
         """Take in what the annotations of *entry*, which were just written, say now."""
@@ -321,8 +324,7 @@ class LiveRuns:
         row = entry.with_what_is_beside(entry.row)
         if row != entry.row:
             entry.row = row
-            entry.revision = self._revisions.next()
-            self.changes.add({"row": encodable(entry.run)})
+            self._note(entry, {"row": encodable(entry.run)})
 
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
@@ -352,10 +354,12 @@ class LiveRuns:
             return
         with self._lock:
             entry.identity = identity
-            entry.changed_at = self._clock()
             entry.row_identity = None if is_unlocked else entry.row_identity
-            entry.revision = self._revisions.next()
-            self.changes.add({"run": encodable(entry.run), "bytes": identity[2]})
+            self._note_stream(entry)
+
+    def _note_stream(self, entry: ViewedRun) -> None:
+        entry.changed_at = self._clock()
+        self._note(entry, {"run": encodable(entry.run), "bytes": entry.identity[2]})
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
         """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""
@@ -425,9 +429,7 @@ class LiveRuns:
         for entry, visit in visits(entries):
             with self._lock:
                 if entry.take_visit(visit):
-                    entry.changed_at = self._clock()
-                    entry.revision = self._revisions.next()
-                    self.changes.add({"run": encodable(entry.run), "bytes": entry.identity[2]})
+                    self._note_stream(entry)
 
     def _named(self, run: str) -> ViewedRun | None:
         entry = self._entries.get(run)
@@ -524,8 +526,7 @@ class LiveRuns:
         if entry is None:
             self._alerts.forget(path)
             return
-        entry.revision = self._revisions.next()
-        self.changes.add({"row": encodable(entry.run)})
+        self._note(entry, {"row": encodable(entry.run)})
 
     def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""
@@ -557,12 +558,10 @@ class LiveRuns:
                 if entry.file is None:
                     entry.file = ScannedRun(entry.path, self.dialect)
                 entry.file.read()
-                entry.file.scan.summary.may_be_annotated = entry.may_be_annotated
-                entry.file.scan.summary.known_ranks = ranks_in_store(entry.path, entry.beside)
-                row = row_of(entry.file.scan.summary, entry.run)
+                row = row_of_work(entry.file.scan.summary, entry.work())
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:
-                fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)
+                fact = error.fact if isinstance(error, StreamError) else cause_of(error)
                 row = unreadable_row(entry.run, fact, identity[2])
             findings = entry.row["findings"] if entry.row is not None else None
             with self._lock:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.distributed.processes import Processes, cores
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
-from toyspec.errors import StreamError, UnknownFormatError
+from toyspec.errors import StreamError
 from toyspec.format.run_files import media_file, rank_file, ranks_beside
-from toyspec.health.checking import incidents_of
-from toyspec.health.rules import project_rules
+from toyspec.health.checking import counted_incidents
 from toyspec.places.addresses import is_address, path_in, public
-from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.runs.listing import streams_below
+from toyspec.reading.log_detection import DialectChoice
+from toyspec.runs.listing import named_streams
 from toyspec.runs.rows import row_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
@@ -140,16 +139,11 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
         detail = detail_of(path, row, choice, report)
         ranks = shown_ranks(path, run)
         # What is found between ranks is not in the stream of one.
-        row.update(detail["incidents"] if ranks is None else _incidents(path, choice))
+        row.update(detail["incidents"] if ranks is None else counted_incidents(path, choice) or {})
         frames = list(_frames(file, run, buckets))
         for rank, stream in ranks_beside(path).items():
             frames += _frames_of_rank(stream, f"{run}/{rank_file(rank)}", buckets, choice)
         return _Reported(row, detail, ranks, frames)
-
-
-def _incidents(path: str, choice: DialectChoice) -> dict[str, int]:
-    found = incidents_of(path, project_rules(), choice)
-    return {} if found is None else found.counts
 
 
 class _Media:
@@ -193,11 +187,7 @@ class PageRun(NamedTuple):
 
 def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[PageRun]:
     """Yield each run, in the order of the paths."""
-    errors, streams = streams_below([public(root) for root in roots], usual_names(choice))
-    for error in errors:
-        raise StreamError(error.path, error.message)
-    if not streams:
-        raise UnknownFormatError(", ".join(roots), "no run here")
+    streams = named_streams([public(root) for root in roots], choice)
     streams_at = [_parts(stream.path) for stream in streams]
     runs_at = [parts[:-1] for parts in streams_at]
     places = runs_at if len(set(map(tuple, runs_at))) == len(runs_at) else streams_at

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from toyspec.errors import StreamError, must_be_one_of
+from toyspec.escaping import encodable
 from toyspec.format.run_files import media_file, rank_of
 from toyspec.generated.media import EXTENSIONS
 from toyspec.generated.runs import TOKEN_COUNTS
 from toyspec.places.addresses import path_in
 from toyspec.reading.number_blocks import StepBlockFeed, StepFeed
 from toyspec.reading.stream_files import is_compressed
-from toyspec.runs.rows import encodable
+from toyspec.system_calls import cause_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
+from toyspec.view.edits import RefusedError
 from toyspec.view.frames import frame
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scanning import check_run
@@ -56,14 +58,6 @@ _NO_LINES = (
     "a point has a line in an uncompressed toy/v1 or metrics/v1 stream, by step, time or epoch, and here it has none"
 )
 _NO_MEDIA = "the run has no such media file; `toyspec check --media` says which are missing"
-
-
-class RefusedError(Exception):
-    """The request cannot be answered; *status* is that of HTTP."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Answers:
@@ -245,29 +239,23 @@ class Answers:
 
     def annotate(self, body: bytes) -> bytes:
         """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
-        from toyspec.view.edits import EditRefusedError, edit_in, write_edit
+        from toyspec.view.edits import edit_in, write_edit
         from toyspec.writing.annotating import user_name
 
-        try:
-            edit = edit_in(body)
-            entry = self._entry({"run": [edit.run]})
-            self._require_inside(entry)
-            write_edit(edit, entry.path, by=user_name() if self._edits == "named" else None)
-        except EditRefusedError as error:
-            raise RefusedError(error.status, str(error)) from error
+        edit = edit_in(body)
+        entry = self._entry({"run": [edit.run]})
+        self._require_inside(entry)
+        write_edit(edit, entry.path, by=user_name() if self._edits == "named" else None)
         self.catalog.take_annotations(entry)
         return msgspec.json.encode(self.catalog.row(entry))
 
     @staticmethod
     def _require_inside(entry: ViewedRun) -> None:
         """Refuse one rank of a run, and a run to whose folder a link leads from elsewhere."""
-        from toyspec.view.edits import EditRefusedError
-
         if rank_of(os.path.basename(entry.path)):
-            raise EditRefusedError(404, "this is one rank of a run; annotate the run")
-        real, root = os.path.realpath(entry.path), entry.root.real
-        if not entry.root.is_remote and real != root and not real.startswith(os.path.join(root, "")):
-            raise EditRefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
+            raise RefusedError(404, "this is one rank of a run; annotate the run")
+        if not entry.root.is_remote and not entry.root.has_real(os.path.realpath(entry.path)):
+            raise RefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
 
     def file(self, query: Query) -> OpenFile:
         """Return a file of a run that may be sent, open."""
@@ -281,7 +269,7 @@ class Answers:
         except StreamError as error:
             raise RefusedError(404, error.fact) from error
         except OSError as error:
-            raise RefusedError(404, str(error.strerror or error)) from error
+            raise RefusedError(404, cause_of(error)) from error
         if not is_inside(entry.root, path, file):
             file.close()
             raise RefusedError(404, absent)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.catalog.layout import MANIFEST, read_manifest
+from toyspec.catalog.tables import decoded
 from toyspec.errors import CatalogError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.escaping import encodable
+from toyspec.format.run_files import run_of
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.rows import MOST_METRICS, MOST_SETTINGS, MOST_TAGS, encodable
-from toyspec.runs.run_facts import cut, finite, planned_of, progress_of, remaining_of, settings_of
+from toyspec.runs.rows import ROW, named_members, remarks, shown_fact, shown_tags
+from toyspec.runs.run_facts import cut
 from toyspec.runs.walking import ranks_in
 
 if TYPE_CHECKING:
@@ -42,9 +44,10 @@ class Root:
 
     def holds(self, path: str) -> bool:
         """Return whether the file at *path* is below this root, wherever links lead."""
-        if self.is_remote or not os.path.islink(path):
-            return True
-        real = os.path.realpath(path)
+        return self.is_remote or not os.path.islink(path) or self.has_real(os.path.realpath(path))
+
+    def has_real(self, real: str) -> bool:
+        """Return whether the path *real*, which has no links, is this root or below it."""
         return real == self.real or real.startswith(os.path.join(self.real, ""))
 
     def place_of(self, path: str, *, whole: bool = False) -> str:
@@ -54,8 +57,7 @@ class Root:
         # What is below it by its path is not asked about: there may be very many.
         if path == self.path or (not self.is_remote and not is_below and os.path.isfile(self.path)):
             return "."
-        is_bundle = stream_name(os.path.basename(path)) in (EVENTS_FILE, METRICS_FILE)
-        place = os.path.dirname(path) if is_bundle and not whole else path
+        place = path if whole else run_of(path)
         if self.is_remote:
             return place[len(self.path) :].strip("/") or "."
         if is_below and len(place) > len(outer):
@@ -90,10 +92,7 @@ class CatalogRoot(Root):
         """See Root; it asks for no file."""
         if path == self.path:
             return "."
-        place = path.replace(os.sep, "/")
-        directory, _, name = place.rpartition("/")
-        is_bundle = stream_name(name) in (EVENTS_FILE, METRICS_FILE)
-        return (directory if is_bundle and not whole else place)[len(self.path) :].strip("/") or "."
+        return (path if whole else run_of(path)).replace(os.sep, "/")[len(self.path) :].strip("/") or "."
 
     def runs(self, *, is_only: bool) -> Iterator[CataloguedRun]:
         """Yield the runs below this root; unless it *is_only* one, ids begin with its name. Raise CatalogError."""
@@ -105,10 +104,9 @@ class CatalogRoot(Root):
         for shown in shown_runs(self.catalog):
             if not _is_below(shown.stream, self.path):
                 continue
-            place = self.place_of(shown.stream, whole=self.place_of(shown.stream) in known)
-            known.add(place)
-            run = place if is_only else name if place == "." else f"{name}/{place}"
-            row = _row(shown, run) | ({} if is_only else {"root": name})
+            run = run_id(self, shown.stream, is_only=is_only, taken=known)
+            known.add(run)
+            row = _row(shown, encodable(run)) | ({} if is_only else {"root": name})
             yield CataloguedRun(shown.stream, run, shown.identity, shown.bytes, msgspec.json.encode(row))
 
     def note(self, entry: ViewedCatalogRun) -> None:
@@ -177,62 +175,26 @@ def _is_below(path: str, root: str) -> bool:
 
 def _row(shown: ShownRun, run: str) -> dict[str, Any]:
     """Return the row of a run: see ``toyspec.runs.rows``."""
-    start = {part: _decoded(text) for part, text in (("config", shown.config), ("model", shown.model))}
-    settings = settings_of(start)
-    metrics = _shown_metrics(shown.metrics or "{}")
-    dialect = _decoded(shown.dialect)
+    dialect = decoded(shown.dialect)
+    others = () if is_address(shown.stream) else list(ranks_in(shown.identity))
     return {
         "id": run,
-        "run_id": _cut(shown.run_id),
+        **{name: shown_fact(getattr(shown, name)) for name in ROW},
         "name": cut(shown.name or shown.run),
-        "group": _cut(shown.group),
-        "tags": [cut(tag) for tag in shown.tags[:MOST_TAGS]],
-        "notes": _cut(shown.notes),
-        "starred": shown.starred,
-        "hidden": shown.hidden,
-        "state": shown.state,
+        "tags": shown_tags(shown.tags),
         "profile": None if dialect else shown.profile,
         "dialect": dialect["name"] if dialect else None,
-        "started_at": shown.started_at,
-        "seconds": finite(shown.seconds),
-        "first_step": shown.first_step,
-        "last_step": shown.last_step,
-        "records": shown.records,
-        "ended": shown.ended,
-        "error": _cut(shown.error),
-        "final_loss": finite(shown.final_loss),
-        "reason": _cut(shown.reason),
-        "sealed": shown.sealed,
-        "progress": progress_of(shown.last_step, settings),
-        "remaining": None
-        if shown.ended == "yes"
-        else remaining_of(shown.seconds, (shown.first_step, shown.last_step), planned_of(settings)),
-        "bytes": shown.bytes,
-        **_counts(shown),
-        "config": settings if len(settings) <= MOST_SETTINGS else dict(list(settings.items())[:MOST_SETTINGS]),
-        "metrics": metrics if len(metrics) <= MOST_METRICS else dict(list(metrics.items())[:MOST_METRICS]),
-        "left_out": {
-            "metrics": max(0, len(metrics) - MOST_METRICS),
-            "config": max(0, len(settings) - MOST_SETTINGS),
-        },
+        **named_members(decoded(shown.settings) or {}, _shown_metrics(shown.metrics or "{}")),
+        "findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos},
+        **({} if shown.alerts is None else {"alerts": shown.alerts, "open_alerts": shown.open_alerts}),
         "message": None,
-    } | _warnings(shown)
-
-
-def _warnings(shown: ShownRun) -> dict[str, Any]:
-    """Return what a row has beside the state of its run, where there is any."""
-    others = [] if is_address(shown.stream) else list(ranks_in(shown.identity))
-    return {
-        **({"loss_not_finite": True} if shown.said_loss == "null" else {}),
-        **({} if shown.world_size is None else {"world_size": shown.world_size}),
-        **({"other_ranks": others} if others else {}),
-        **({} if shown.unended_ranks is None else {"unended_ranks": _decoded(shown.unended_ranks)}),
+        **remarks(
+            is_loss_not_finite=shown.said_loss == "null",
+            world_size=shown.world_size,
+            other_ranks=others,
+            unended_ranks=decoded(shown.unended_ranks) or (),
+        ),
     }
-
-
-def _counts(shown: ShownRun) -> dict[str, Any]:
-    alerts = {} if shown.alerts is None else {"alerts": shown.alerts, "open_alerts": shown.open_alerts}
-    return {"findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos}, **alerts}
 
 
 def _shown_metrics(text: str) -> dict[str, _Metric]:
@@ -247,14 +209,6 @@ def _shown_metrics(text: str) -> dict[str, _Metric]:
 
 def _counted(number: int, one: str, several: str, what: str) -> str:
     return f"{number} {'run' if number == 1 else 'runs'} {one if number == 1 else several} {what}" if number else ""
-
-
-def _cut(text: str | None) -> str | None:
-    return None if text is None else cut(text)
-
-
-def _decoded(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
 
 
 def roots_of(texts: Sequence[str]) -> list[Root]:

@@ -14,6 +14,7 @@ from toyspec.reading.number_blocks import StepBlockFeed
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.rows import RowFeed
 from toyspec.runs.summary import Extent
+from toyspec.system_calls import cause_of
 from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterator
 
-    from toyspec.read_reports import Fragment
     from toyspec.reading.attempts import Attempts
     from toyspec.view.buckets import Buckets
     from toyspec.view.identities import Identity
@@ -60,11 +60,6 @@ class ScannedRun:
         plain = partial(StepBlockFeed, detect=detect, threads=self._threads)
         self._feed = FollowedFeed(self._dialect, plain, self.path, detect)
 
-    @property
-    def size(self) -> int:
-        """Number of bytes of the file that were read."""
-        return self._stream.size
-
     def read(self) -> bool:
         """Read what is new; return whether anything was. A file that was replaced or cut is read from its start.
 
@@ -95,7 +90,7 @@ class ScannedRun:
         if self._stream.is_gone:
             raise StreamUnreadableError(self.path, "it was deleted or moved; read it again when it is back")
         if isinstance(error, OSError):
-            raise StreamUnreadableError(self.path, str(error.strerror or error)) from error
+            raise StreamUnreadableError(self.path, cause_of(error)) from error
         if error is not None:
             raise error
 
@@ -144,21 +139,6 @@ class ScannedRun:
         """True if the file follows a profile or a dialect."""
         feed = self._feed.feed_now
         return feed.profile is not None or isinstance(feed, RowFeed)
-
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last LF."""
-        return self._feed.feed_now.committed
-
-    @property
-    def gap_bytes(self) -> int:
-        """Number of bytes in unreadable lines."""
-        return self._feed.feed_now.gap_bytes
-
-    @property
-    def fragment(self) -> Fragment | None:
-        """The bytes after the last LF."""
-        return self._feed.feed_now.fragment()
 
     def identity(self) -> Identity:
         """Return the identity of the file or object when it was read."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +18,7 @@ from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.rank_states import ranks_in_store
 from toyspec.runs.rows import row_of, unreadable_row
+from toyspec.system_calls import cause_of
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from toyspec.distributed.crews import Call
     from toyspec.distributed.processes import ProcessCrew
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.runs.summary import RunSummary
     from toyspec.view.identities import Identity
 
 # Starting a process costs as much as scanning this many bytes.
@@ -69,6 +70,13 @@ class Scanned(NamedTuple):
     """None for a file that is not a run."""
 
 
+def row_of_work(summary: RunSummary, work: ScanWork) -> dict[str, Any]:
+    """Return the row of *summary*, that of the stream of *work*, with what a search has found beside it."""
+    summary.may_be_annotated = work.may_be_annotated
+    summary.known_ranks = ranks_in_store(work.path, work.beside)
+    return row_of(summary, work.run)
+
+
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
     """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
@@ -78,15 +86,13 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             identity = file.identity()
             if not file.is_known:
                 return Scanned(work.path, identity, None)
-            file.scan.summary.may_be_annotated = work.may_be_annotated
-            file.scan.summary.known_ranks = ranks_in_store(work.path, work.beside)
-            row = row_of(file.scan.summary, work.run)
+            row = row_of_work(file.scan.summary, work)
             store.save(work.path, *pack(file.scan, file, row))
             return Scanned(work.path, identity, row)
         finally:
             file.close()
     except (StreamError, OSError) as error:
-        fact = error.fact if isinstance(error, StreamError) else str(error.strerror or error)
+        fact = error.fact if isinstance(error, StreamError) else cause_of(error)
         return Scanned(work.path, identity_at(work.path), unreadable_row(work.run, fact, work.size))
 
 
@@ -103,11 +109,9 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
-    summary.may_be_annotated = work.may_be_annotated
-    summary.known_ranks = ranks_in_store(work.path, work.beside)
     # The rest of the stream is read next; this row is to be there before.
     summary.find_resumptions = None
-    row = row_of(summary, work.run)
+    row = row_of_work(summary, work)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}
 
@@ -126,8 +130,7 @@ def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
     """Return the report on the stream at *path*; None if it cannot be checked."""
     from toyspec.checker import CheckOptions, iter_reports
 
-    options = CheckOptions(dialect=dialect.name, keys=dialect.keys, dialects=dialect.own)
-    report = next(iter(iter_reports([path], options=options)), None)
+    report = next(iter(iter_reports([path], options=CheckOptions.of(dialect))), None)
     return report if isinstance(report, FileReport) else None
 
 
@@ -138,13 +141,12 @@ def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
 
 def counted(report: FileReport | None) -> dict[str, int] | None:
     """Return the number of findings of each severity in a *report*; None without one."""
+    from toyspec.checker import summarize
+
     if report is None:
         return None
-    counts = Counter(finding.severity for finding in report.findings)
-    severities = {finding.rule: finding.severity for finding in report.findings}
-    for rule, number in report.suppressed.items():
-        counts[severities[rule]] += number
-    return {"error": counts["error"], "warning": counts["warning"], "info": counts["info"]}
+    total = summarize([report])
+    return {"error": total.errors, "warning": total.warnings, "info": total.infos}
 
 
 class ScanWorkers:

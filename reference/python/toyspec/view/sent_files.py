@@ -44,7 +44,7 @@ def is_inside(root: Root, path: str, file: OpenFile) -> bool:
     if not isinstance(file, _File):
         return True
     real = os.path.realpath(path)
-    if real != root.real and not real.startswith(os.path.join(root.real, "")):
+    if not root.has_real(real):
         return False
     try:
         return os.path.samestat(os.stat(real, follow_symlinks=False), file.status)

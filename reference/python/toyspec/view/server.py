@@ -25,7 +25,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from toyspec.errors import PlaceError
-from toyspec.view.requests import Answers, RefusedError
+from toyspec.view.edits import RefusedError
+from toyspec.view.requests import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,7 +79,6 @@ def _matches(condition: str, etag: str) -> bool:
 
 
 LOOPBACK = "127.0.0.1"
-DEFAULT_PORT = 6080
 # Cookies do not know ports: each server has its own.
 _COOKIE = "toyspec_token_{port}"
 _MOST_CONNECTIONS = 128
@@ -221,7 +221,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             # It came while a thread began, whose lock raised another error.
             self._is_interrupted = True
             return
-        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+        if not isinstance(error, ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     def close(self) -> None:
@@ -239,12 +239,15 @@ class ViewHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
     server: ViewServer
+    _answers: ClassVar[dict[str, str]] = {
+        "/api/runs": "runs",
+        "/api/run": "detail",
+        "/api/point": "point",
+        "/api/ranks": "ranks",
+    }
+    """What answers in JSON, by the path."""
     _routes: ClassVar[dict[str, str]] = {
-        "/api/runs": "_runs",
-        "/api/run": "_run",
         "/api/curve": "_curve",
-        "/api/point": "_point",
-        "/api/ranks": "_ranks",
         "/api/changes": "_changes",
         "/files": "_file",
         "/media": "_media",
@@ -313,14 +316,17 @@ class ViewHandler(BaseHTTPRequestHandler):
             address = urlsplit(self.path)
             self._admit(address.query)
             query = parse_qs(address.query, keep_blank_values=True, max_num_fields=20_000, errors="surrogateescape")
-            name = self._routes.get(address.path)
-            if name is not None:
+            path = address.path
+            if path in self._answers or path in self._routes:
                 self._refuse_other_sites()
-                getattr(self, name)(query)
+            if path in self._answers:
+                self._json(getattr(self.server.answers, self._answers[path])(query))
+            elif path in self._routes:
+                getattr(self, self._routes[path])(query)
             elif self.server.token is not None and "token" in query:
                 self._enter()
             else:
-                self._page(address.path)
+                self._page(path)
         except RefusedError as error:
             self._refuse(error)
         except ValueError:
@@ -388,18 +394,6 @@ class ViewHandler(BaseHTTPRequestHandler):
         if name == "index.html":
             self.send_header("Link", _FIRST)
         self._send_text(data)
-
-    def _runs(self, query: Query) -> None:
-        self._json(self.server.answers.runs(query))
-
-    def _run(self, query: Query) -> None:
-        self._json(self.server.answers.detail(query))
-
-    def _point(self, query: Query) -> None:
-        self._json(self.server.answers.point(query))
-
-    def _ranks(self, query: Query) -> None:
-        self._json(self.server.answers.ranks(query))
 
     def _json(self, data: bytes, status: int = 200) -> None:
         self.send_response(status)

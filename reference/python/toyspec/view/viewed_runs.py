@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import NONE, read_annotations
-from toyspec.reading.stream_files import parts_status
 from toyspec.runs.each_result import each_result
 from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.rows import annotated, with_ranks
-from toyspec.runs.walking import Stream, ranks_in, version_of
+from toyspec.runs.walking import Stream, ranks_in
 from toyspec.system_calls import cause_of
-from toyspec.view.identities import NO_IDENTITY, identity_of, listed_identity
+from toyspec.view.identities import NO_IDENTITY, found_at, listed_identity
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
@@ -219,7 +215,7 @@ def visits(entries: Sequence[ViewedCatalogRun]) -> Iterator[tuple[ViewedCatalogR
 
 def _visit(entry: ViewedCatalogRun) -> Visit:
     try:
-        version, identity = _at(entry.path)
+        version, identity = found_at(entry.path)
     except FileNotFoundError:
         fact = "it is gone since the catalog was written"
         return Visit(entry.version, NO_IDENTITY, "gone", f"{entry.path}: {fact}")
@@ -227,21 +223,6 @@ def _visit(entry: ViewedCatalogRun) -> Visit:
         return Visit(entry.version, entry.identity, entry.since, f"{entry.path}: {cause_of(error)}")
     known = entry.found.identity.partition(" ")[0]
     return Visit(version, identity, None if _plain(version) == _plain(known) else "changed")
-
-
-def _at(path: str) -> tuple[str, Identity]:
-    """Return version and identity of the stream at *path*, as a search finds them; raise OSError."""
-    if is_address(path):
-        from toyspec.places.opening import place_of
-        from toyspec.reading.live_object import status_of
-
-        found = place_of(path).status(path)
-        return found.identity, identity_of(status_of(found.size, found.identity))
-    status = os.stat(path)
-    if stat.S_ISDIR(status.st_mode):
-        parts = parts_status(path)
-        return f"{parts.st_nlink}-{parts.st_size}-{parts.st_mtime_ns}", identity_of(parts)
-    return version_of(status), identity_of(status)
 
 
 def _plain(version: str) -> str:

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toyspec.errors import CatalogError
+from toyspec.escaping import encodable
 from toyspec.reading.log_detection import usual_names
 from toyspec.runs.listing import streams_below
-from toyspec.runs.rows import encodable
 from toyspec.view.identities import identity_at
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.viewed_runs import ViewedCatalogRun

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 
 from toyspec.cli.formats.objects import finding_object, inert_json, path_object, verdict_object
-from toyspec.cli.paths import encodable
+from toyspec.escaping import encodable
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.cli.paths import encodable
+from toyspec.escaping import encodable
 
 if TYPE_CHECKING:
     from toyspec.findings import DialectUse, FileReport, Finding, PathError, Skipped

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.findings import state_text
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
+from toyspec.format.profiles import closing_kind
+from toyspec.format.run_files import run_of
 
 if TYPE_CHECKING:
     from toyspec.checker import Summary
@@ -41,8 +41,7 @@ class Tally:
         if report.profile is None and report.dialect is None:
             self._foreign += 1
             return
-        directory, name = os.path.split(report.path)
-        run = directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE) else report.path
+        run = run_of(report.path)
         state = _state_text(report, report.state)
         if self._run is not None and self._run[0] == run:
             self._states[self._run[1]] -= 1

@@ -15,16 +15,19 @@ from textual.widgets import Input, Static
 
 from toyspec.cli.columns import cut, cut_apart
 from toyspec.cli.exit_codes import INTERRUPTED, TERMINATED
+from toyspec.cli.formats.tally import counted
 from toyspec.cli.health_options import alert_line
 from toyspec.cli.screen.chart_pane import ChartPane, Panel
 from toyspec.cli.screen.compare_pane import ComparePane
 from toyspec.cli.screen.live_alerts import LiveAlerts
-from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of, shows_hidden
+from toyspec.cli.screen.run_list import SORTS, RunList, listed, metrics_of
 from toyspec.cli.screen.snapshots import SnapshotReader, Wanted
 from toyspec.cli.terminal import Terminal
 from toyspec.errors import ExpressionError
 from toyspec.escaping import printable, shortened
+from toyspec.runs.columns import asks_for_hidden
 from toyspec.runs.expressions import expression
+from toyspec.view.curve_frames import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
 
 View = Literal["runs", "charts", "compare"]
 
-_AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 _MOST_CURVES = 20
 _MOST_COMPARED = 24
 _MOST_PANELS = 6
@@ -237,7 +239,7 @@ class WatchApp(App[int]):
         shown = chosen[:_MOST_COMPARED]
         self.query_one(ComparePane).show(shown, [selected.get(row["id"]) for row in shown])
         left_out = len(chosen) - len(shown)
-        parts = [f"toyspec watch {printable(self._root)}", f"comparing {len(shown)} run{'s' * (len(shown) != 1)}"]
+        parts = [f"toyspec watch {printable(self._root)}", f"comparing {counted(len(shown), 'run')}"]
         parts += [f"{left_out} more: select those to compare"] if left_out else []
         self.query_one("#top", Static).update(cut(self._refused or "  ".join(parts), max(self.size.width, 1)))
 
@@ -279,10 +281,10 @@ class WatchApp(App[int]):
     def _update_top(self, shown: int) -> None:
         number = len(self._rows)
         running = sum(row["state"] == "running" for row in self._rows.values())
-        parts = [f"toyspec watch {printable(self._root)}", f"{number} run{'s' * (number != 1)}"]
+        parts = [f"toyspec watch {printable(self._root)}", counted(number, "run")]
         parts += [f"{running} running"] if running else []
         parts += [f"{shown} listed"] if shown != number else []
-        hidden = 0 if shows_hidden(self._filter) else sum(bool(row["hidden"]) for row in self._rows.values())
+        hidden = 0 if asks_for_hidden(self._filter) else sum(bool(row["hidden"]) for row in self._rows.values())
         parts += [f"{hidden} hidden"] if hidden else []
         parts += [f"by {self._sort}"] + (["log"] if self._scale == "log" else [])
         text = self._refused or "  ".join(parts)
@@ -375,7 +377,7 @@ class WatchApp(App[int]):
 
     def action_axis(self) -> None:
         """Change what curves are drawn over."""
-        self._axis = _AXES[(_AXES.index(self._axis) + 1) % len(_AXES)]
+        self._axis = AXES[(AXES.index(self._axis) + 1) % len(AXES)]
         self._update()
 
     def action_sort(self, by: int) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from toyspec.cli.columns import cut, cut_apart, cut_middle, padded, width
-from toyspec.cli.figures import duration, figure
+from toyspec.cli.figures import cell, duration, figure
 from toyspec.cli.screen.run_list import COLORS, end_of
 from toyspec.escaping import shortened
 from toyspec.runs.metric_names import losses_first
@@ -134,12 +134,8 @@ def compared(rows: Sequence[dict[str, Any]]) -> list[ComparedLine]:
 
 def _facts(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
     yield ComparedLine("state", "", [ComparedCell(end_of(row)[0], "state", end_of(row)[1]) for row in rows])
-    yield ComparedLine(
-        "took", "", [ComparedCell("" if row["seconds"] is None else duration(row["seconds"])) for row in rows]
-    )
-    yield ComparedLine(
-        "last step", "", [ComparedCell("" if row["last_step"] is None else figure(row["last_step"])) for row in rows]
-    )
+    yield ComparedLine("took", "", [ComparedCell(cell(row["seconds"], duration)) for row in rows])
+    yield ComparedLine("last step", "", [ComparedCell(cell(row["last_step"])) for row in rows])
 
 
 def _metrics(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from math import floor
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.widget import Widget
 
 from toyspec.cli.columns import cut_apart, padded, width
-from toyspec.cli.figures import duration, figure
+from toyspec.cli.figures import cell, duration, share
 from toyspec.cli.run_tables import colored_as
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
-from toyspec.runs.columns import field_of, text_of
+from toyspec.runs.columns import asks_for_hidden, field_of, in_order, text_of
 from toyspec.runs.expressions import Question
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.run_facts import warnings_of
@@ -132,13 +131,13 @@ class RunList(Widget):
         return [
             shortened(row["name"], _NAME_CHARS) + (" *" if row["starred"] else ""),
             end_of(row)[0],
-            "" if row["last_step"] is None else figure(row["last_step"]),
+            cell(row["last_step"]),
             _last(facts),
-            "" if facts.get("best") is None else figure(facts["best"]),
+            cell(facts.get("best")),
             _alerts(row),
-            "" if row["seconds"] is None else duration(row["seconds"]),
-            "" if row["progress"] is None else f"{floor(100 * row['progress'])} %",
-            "" if not row["remaining"] else duration(row["remaining"]),
+            cell(row["seconds"], duration),
+            cell(row["progress"], share),
+            cell(row["remaining"] or None, duration),
             "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
 
@@ -147,7 +146,7 @@ def _last(facts: dict[str, Any]) -> str:
     """Return the last value of a metric; one before a value that is not finite would look healthy."""
     if facts.get("last_not_finite"):
         return "not finite"
-    return "" if facts.get("last") is None else figure(facts["last"])
+    return cell(facts.get("last"))
 
 
 def _alerts(row: dict[str, Any]) -> str:
@@ -172,21 +171,13 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
 
     Hidden runs are left out, unless the filter asks for them.
     """
-    with_hidden = shows_hidden(wanted)
+    with_hidden = asks_for_hidden(wanted)
     found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
     if sort == "name":
         return sorted(found, key=lambda row: (row["name"], row["id"]))
-    keyed = [(_key(row, sort, metric), row) for row in found]
     facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
     is_ascending = sort == "state" or (sort in ("best", "last") and facts.get("goal") != "max")
-    known = [pair for pair in keyed if pair[0] is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not is_ascending)
-    return [row for _, row in known] + [row for key, row in keyed if key is None]
-
-
-def shows_hidden(wanted: Expression) -> bool:
-    """Return whether a filter asks about hidden runs, which are left out and counted otherwise."""
-    return "hidden" in wanted.fields
+    return in_order(found, lambda row: _key(row, sort, metric), reverse=not is_ascending)
 
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:

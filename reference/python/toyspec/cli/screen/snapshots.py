@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.errors import StreamError
+from toyspec.escaping import encodable
 from toyspec.places.addresses import is_address
-from toyspec.runs.rows import encodable
 from toyspec.view.drawn_curves import drawn_curve
 
 if TYPE_CHECKING:
