@@ -166,6 +166,9 @@ def test_metric_of_a_long_run_is_read_when_it_is_asked_for(tmp_path: Path) -> No
     assert [None, None] == [run.extent.records for run in runs]
     assert ["b"] == names(runs.filter("val/acc > .6"))
     assert [0.75] == [run.row()["last.val/acc"] for run in runs.filter("val/acc > .6")]
+    assert [[0.75, "complete", None]] == [
+        [run.cell(name) for name in ("last.val/acc", "state", "no such")] for run in runs.filter("val/acc > .6")
+    ]
 
 
 @pytest.mark.parametrize(

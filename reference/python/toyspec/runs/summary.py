@@ -12,7 +12,7 @@ from toyspec.format.numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import closing_kind
 from toyspec.format.record_mapping import mapping_of
 from toyspec.format.run_files import run_of
-from toyspec.generated.runs import LOSS_NAMES
+from toyspec.generated.runs import COLUMNS, LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
 from toyspec.reading.annotations import NONE, Annotations, read_annotations
@@ -247,6 +247,10 @@ class RunSummary:
     @cached_property
     def _whole(self) -> RunSummary:
         return self if self.read_rest is None else self.read_rest()
+
+    def cell(self, column: str) -> Any:
+        """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
+        return self.facts[column] if column in COLUMNS else self.row().get(column)
 
     def history(
         self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
