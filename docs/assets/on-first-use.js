@@ -34,6 +34,9 @@
     document.body.append(script);
   };
 
+  // The theme shows its search once it runs; it is there to be clicked before, and does not move the header then.
+  document.documentElement.classList.replace("no-js", "js");
+
   // The theme shows the button for the next scheme; it is there to be clicked before.
   const schemes = document.querySelectorAll('[data-md-component="palette"] label');
   schemes[__md_get("__palette")?.index ?? 0]?.removeAttribute("hidden");

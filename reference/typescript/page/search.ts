@@ -55,20 +55,21 @@ interface Port {
 }
 
 // What says what a page is for weighs more than what it says on the way.
-const WEIGHTS = { tasks: 6, title: 3, description: 2, headings: 1, lead: 1, text: 1 };
-const BM25 = { k: 1.2, b: 0.4, d: 0.5 };
+const WEIGHTS = { tasks: 4, title: 2, description: 3, headings: 1, lead: 0.5, text: 0.5 };
+const BM25 = { k: 0.8, b: 0.3, d: 0.5 };
 // A page with a hundred tasks has every word. So the phrase that fits best counts too, and less the less of it is in the question.
-const PHRASE_WEIGHT = 5;
-const PHRASE_BM25 = { k: 1.2, b: 0, d: 0.5 };
+const PHRASE_WEIGHT = 8;
+const PHRASE_BM25 = { k: 1.2, b: 0, d: 0.2 };
 const PHRASE_SHARE = 1.5;
-const HEADING_WEIGHT = 0.7;
+const HEADING_WEIGHT = 0.85;
 const HEADING_USES = 3;
-const SYNONYM_WEIGHT = 0.3;
-const COVER = 1.5; // the power of the share of the question that a page has
+const SYNONYM_WEIGHT = 0.35;
 
 // Pages that are looked up rather than read: a question leads to one of them if no page for people answers it as well.
 const LOOKED_UP = /^(changelog|conformance|downloads|implementations|requirements|spec|reference\/(conformance|formats|registry))\//;
 const LOOKED_UP_WEIGHT = 0.8;
+// A word is written in one or two only if the pages write it so several times.
+const OFTEN = 4;
 const SHOWN = 20;
 const SHOWN_SECTIONS = 3;
 const BEST_SECTIONS = 2;
@@ -79,16 +80,26 @@ const COMMON = new Set(
   (
     "a about after again all also am an and any are as at be been but by can could did do does doing for from get gets go got had has have how i if in into is it its just like " +
     "may me might more most much must my need no not now of on one only or other our out over own please really should so some such take than that the their them then there " +
-    "anything give given gives going happen happened happens let make makes made someone something things way " +
+    "anything give given gives going happen happened happens let make makes made someone something things way wo " +
+    "able actually already always bug ca cannot cant correctly didnt doesnt dont easily else ever feature idea isnt issue know maybe never nice possible possibly problem " +
+    "properly question request seem seems simple simply still though tried try trying unable wont work working works " +
     "these they thing this those through to too toyspec up us use used using very want wants was we were what when which while who will with without would you your"
   ).split(" "),
 );
+
+// Names that are written with other signs than letters, and contractions: "can't" is "cannot", not "can" and "t".
+const SPELLINGS: [RegExp, string][] = [
+  [/c\+\+/g, "cpp"],
+  [/w&b|weights?(?: &| and|-and-) ?biases/g, "wandb"],
+  [/n['’]t\b|['’](?:s|re|ve|ll|d|m)\b/g, ""],
+];
 
 const port = self as unknown as Port;
 
 /** Returns the words of a text in lower case; the parts of `a_b` count beside it. */
 function wordsOf(text: string): string[] {
-  const found = text.toLowerCase().replaceAll("c++", "cpp").match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [];
+  const spelled = SPELLINGS.reduce((so, [pattern, word]) => so.replaceAll(pattern, word), text.toLowerCase());
+  const found = spelled.match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [];
   return found.flatMap((word) => (/[-._]/.test(word) ? [word, ...word.split(/[-._]/).filter(Boolean)] : [word]));
 }
 
@@ -192,11 +203,28 @@ function corrected(stem: string): string {
 /** Whether a word of a question says what it is about: the numbers of a message that was pasted are those of one log. */
 const isTelling = (word: string): boolean => !COMMON.has(word) && !/^\d{3,}$/.test(word);
 
+/** Returns the words of a question as the pages spell them: "data frame" as one word, and "lossspike" as two. */
+function respelled(words: string[]): string[] {
+  const isKnown = (word: string): boolean => (known.get(stemOf(word)) ?? 0) >= OFTEN;
+  const joined: string[] = [];
+  for (const word of words) {
+    const pair = `${joined.at(-1) ?? ""}${word}`;
+    if (pair.length > word.length + 2 && word.length > 2 && isKnown(pair)) joined.splice(-1, 1, pair);
+    else joined.push(word);
+  }
+  return joined.flatMap((word) => {
+    if (word.length < 7 || known.has(stemOf(word)) || groups.has(stemOf(word))) return [word];
+    const ends = Array.from({ length: word.length - 5 }, (_, at) => at + 3);
+    const at = ends.find((end) => isKnown(word.slice(0, end)) && isKnown(word.slice(end)));
+    return at === undefined ? [word] : [word.slice(0, at), word.slice(at)];
+  });
+}
+
 /** Returns what is asked for as stems. Of a question of common words only, these are all there is. */
 function asked(question: string): { stems: string[]; unfinished: string } {
   const words = wordsOf(question);
   const telling = words.filter(isTelling);
-  const stems = (telling.length ? telling : words).map(stemOf);
+  const stems = respelled(telling.length ? telling : words).map(stemOf);
   const last = stems.at(-1) ?? "";
   const isUnfinished = !known.has(last) && [...known.keys()].some((stem) => stem.startsWith(last));
   const right = stems.map((stem, at) => (isUnfinished && at === stems.length - 1 ? stem : corrected(stem)));
@@ -239,7 +267,7 @@ function found(question: string): Found[] {
       if (!page) return [];
       const phrase = best.get(page.id) ?? { score: 0, location: page.id };
       const cover = stems.filter(has(queryTerms)).length / stems.length;
-      const weight = page.boost * (LOOKED_UP.test(page.id) ? LOOKED_UP_WEIGHT : 1) * cover ** COVER;
+      const weight = page.boost * (LOOKED_UP.test(page.id) ? LOOKED_UP_WEIGHT : 1) * cover;
       // The name of a kind or a page leads to it, whatever others say about it: "step" to "step (toy/v1)".
       const isNamed = page.title.toLowerCase().split(" (")[0] === name;
       const whole = isNamed ? Infinity : (score + PHRASE_WEIGHT * phrase.score) * weight;
