@@ -184,8 +184,13 @@ class Ledger:
             loss = self._losses[cause.name] = Loss(cause.name, declared.effect, declared.meaning, 0, [])
         loss.count += count
         if len(loss.examples) < self._max_examples:
-            shown = None if became is None else shortened(_said(became))
-            loss.examples.append(Example(shortened(place), shortened(_said(value)), shown))
+            before, after = _said(value), None if became is None else _said(became)
+            if after == before and isinstance(became, str) and not isinstance(value, str):
+                # It is the text of what was no text.
+                after = json.dumps(became, ensure_ascii=False)
+            loss.examples.append(
+                Example(shortened(place), shortened(before), None if after is None else shortened(after))
+            )
 
 
 def _said(value: object) -> str:
