@@ -86,13 +86,16 @@ def test_query_asks_a_catalog(root: Path) -> None:
     pytest.importorskip("duckdb", reason="the extra catalog is not installed")
     built = run_toyspec("catalog", "build", str(root), "--out", str(root / "catalog"))
     assert 0 == built.returncode, built.stderr
-    good, file, change = asked(
+    good, many, file, change = asked(
         tool_server(str(root)),
         ("query", {"sql": "select count(*) as n from runs"}),
+        ("query", {"sql": "select unnest(range(1000)) as n"}),
         ("query", {"sql": f"select * from read_text('{root.parent}/outside/r/events.jsonl')"}),
         ("query", {"sql": "drop table runs"}),
     )
-    assert [[2]] == json.loads(good[1])["rows"]
+    assert ([[2]], 0) == tuple(json.loads(good[1])[name] for name in ("rows", "more_rows"))
+    answer = json.loads(many[1])
+    assert 1000 == len(answer["rows"]) + answer["more_rows"] > len(answer["rows"])
     assert file[0]
     assert change[0]
 

@@ -164,6 +164,9 @@ def test_sidecar_must_be_one_object(tmp_path: Path, content: bytes, line: int | 
     expected = [] if line is None else [("sidecar-unreadable", line, pointer)]
     assert expected == found(report)
     assert all(finding.sidecar == "flow.json" for finding in report.findings)
+    starts = [each.offset - each.excerpt.mark for each in report.findings if each.excerpt is not None]
+    assert starts == [content.find(b"\n") + 1 for _ in starts]
+    assert bool(starts) == (content[:1] != b"" and line is not None)
 
 
 def test_sidecar_has_no_byte_order_mark(tmp_path: Path) -> None:

@@ -92,13 +92,15 @@ def test_invalid_event_is_refused(words: list[str], fact: str, run: Path, capsys
 
 
 def test_steps_cannot_go_back(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A step that repeats is refused until a run_resume goes back."""
+    """A step that repeats is refused until a run_resume goes back; each phase has steps of its own."""
     for _ in range(3):
         main(["emit", str(run), "step"])
     assert main(["emit", str(run), "step", "step=2"]) == exit_codes.FINDINGS
     assert main(["emit", str(run), "run_resume", "from_step=1"]) == exit_codes.OK
     assert main(["emit", str(run), "step", "step=2"]) == exit_codes.OK
-    assert [1, 2, 3, 2] == [each["step"] for each in events(run) if each["kind"] == "step"]
+    assert main(["emit", str(run), "step", "phase=eval"]) == exit_codes.OK
+    found = [(each.get("phase"), each["step"]) for each in events(run) if each["kind"] == "step"]
+    assert [(None, 1), (None, 2), (None, 3), (None, 2), ("eval", 1)] == found
 
 
 def test_no_run_is_made_by_accident(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
+from toyspec.cli import mirror as mirror_command
+from toyspec.cli.main import main
 
 
 def sent(directory: Path, out: Path) -> dict[str, list[float | None]]:
@@ -131,3 +133,19 @@ def test_mirror_that_cannot_run_stops_no_training(
         run.step(loss=2.5)
     assert 1 == capfd.readouterr().err.count("could not be started (No such file or directory")
     assert "complete" == library.check(tmp_path).files[0].state
+
+
+@pytest.mark.parametrize(("status", "waits"), [(0, [True]), (1, [])])
+def test_services_are_read_once_more_after_success_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, waits: list[bool]
+) -> None:
+    """A server that is asked for figures keeps them until it was; after a failure nothing waits."""
+    found: list[bool] = []
+    monkeypatch.setattr(mirror_command, "wait_until_read", lambda *_: found.append(True))
+    run = tmp_path / "runs" / "a"
+    if status == 0:
+        write_steps(run, [1.0], ending="completed")
+    words = ["mirror", "--backfill", str(tmp_path / "runs"), "--to", "tensorboard", "--into", str(tmp_path / "tb")]
+    (tmp_path / "runs").mkdir(exist_ok=True)
+    assert bool(status) == bool(main(words))
+    assert waits == found

@@ -76,7 +76,11 @@ def _answers(action: argparse.Action) -> Iterator[str]:
 
 def _taken(name: str) -> Iterator[str]:
     """Yield each argument of a command: how it is given, its default, and what it makes of texts."""
-    for action in command_parser(name)._actions:
+    parser = command_parser(name)
+    # Where a command has no usage of its own, argparse makes it of the arguments.
+    yield parser.usage or name
+    yield f"    options among other arguments: {parser.is_intermixed}"
+    for action in parser._actions:
         if action.option_strings[:1] == ["-h"]:
             continue
         kind = type(action).__name__.removeprefix("_").removesuffix("Action")

@@ -68,6 +68,25 @@ def test_sample_of_the_real_program(tmp_path: Path) -> None:
     assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
 
 
+@pytest.mark.parametrize(
+    ("code", "end", "lost"),
+    [
+        (0, {"reason": "completed", "exit_code": 0}, {}),
+        (255, {"reason": "errored", "exit_code": 255}, {}),
+        (256, {"reason": "errored"}, {"part-dropped": 1}),
+        (2**64 - 1, {"reason": "errored"}, {"part-dropped": 1}),
+    ],
+)
+def test_exit_code_is_kept_where_one_can_be(
+    tmp_path: Path, code: int, end: dict[str, Any], lost: dict[str, int]
+) -> None:
+    """A process ends with 0 to 255: any other number, -1 among them, is reported, and the run errored."""
+    file = run_file(tmp_path / "run-a.wandb", field(2, row(1, loss=1.0)), field(18, integer_field(1, code)))
+    (run,) = imported(file, tmp_path / "runs").runs
+    last = records(run.target)[-1]
+    assert (end, lost) == ({name: last[name] for name in ("reason", "exit_code") if name in last}, losses(run))
+
+
 def test_two_values_with_one_name_are_reported(tmp_path: Path) -> None:
     """A nested name is joined by a dot, and may meet a name that has one: the later value stays, the other is named."""
     twice = item("a.b", "1") + field(1, field(2, "a") + field(2, "b") + field(16, "2")) + item("_step", "0")

@@ -47,6 +47,25 @@ def test_fragments_of_the_same_place_do_not_cover_one_another(path: str) -> None
     assert [b"part", b"other", b"part"] == [content(f"{path}.torn-4{end}") for end in ("", "-2", "-3")]
 
 
+def test_error_of_a_cut_is_the_one_that_is_raised(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that cannot be removed afterwards hides nothing, and the fragment is where it was."""
+    Path(path).write_bytes(b"one\npart")
+    file = AppendFile.reopen(path)
+
+    def refuse(*_: object) -> None:
+        raise OSError("no cut")
+
+    def keep(*_: object) -> None:
+        raise OSError("no removal")
+
+    monkeypatch.setattr(file, "truncate", refuse)
+    monkeypatch.setattr(os, "unlink", keep)
+    with pytest.raises(OSError, match="no cut"):
+        move_fragment(file, 4)
+    file.close()
+    assert (b"one\npart", b"part") == (content(path), content(f"{path}.torn-4"))
+
+
 def test_a_long_fragment_is_kept_whole(path: str) -> None:
     """The length of a fragment does not matter."""
     Path(path).write_bytes(b"one\n" + b"x" * 3_200_000)

@@ -147,6 +147,12 @@ def test_slower_steps_are_found() -> None:
     assert "time per step is" in events[0][2]
 
 
+def test_recent_values_are_not_what_they_are_compared_with() -> None:
+    """The spread is that of the values before: a step that takes twice as long is found among uneven ones."""
+    seconds = [1.0, 1.5] * 30 + [3.0] * 45
+    assert ["begun"] == [event for _, event, _ in _paced(_evaluator(type="slower"), seconds)]
+
+
 def test_lower_throughput_is_found() -> None:
     """A throughput that falls by 30 % is slower."""
     numbers = random.Random(4)

@@ -326,6 +326,19 @@ def test_file_systems_of_fsspec() -> None:
         memory.rm("/places", recursive=True)
 
 
+def test_any_mark_of_a_content_tells_versions_apart() -> None:
+    """File systems call the time or the tag of a content by many names."""
+    pytest.importorskip("fsspec", reason="the extra remote is not installed")
+    from toyspec.places.file_systems import FilePlace
+
+    names = ["ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime"]
+    names += ["LastModified", "last_modified", "modified", "created"]
+    alike = [FilePlace._entry("memory://a", {"size": 3, "other": 1})]
+    for name in names:
+        alike += [FilePlace._entry("memory://a", {"size": 3, name: value}) for value in (1, 2)]
+    assert len(alike) == len(set(alike))
+
+
 def test_files_by_their_addresses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The address file:///… names what the path names, wherever a command is called."""
     pytest.importorskip("fsspec", reason="the extra remote is not installed")

@@ -134,9 +134,11 @@ def test_run_of_one_process(tmp_path: Path) -> None:
     assert exit_codes.USAGE == main(["ranks", str(tmp_path / "nowhere")])
 
 
-def test_restart_with_fewer_processes(tmp_path: Path) -> None:
-    """The number of processes is that of the last attempt, and the time between attempts does not count as silence."""
+@pytest.mark.parametrize("more", [[], [{"kind": "run_resume", "t": 3.6, "from_step": 3}]])
+def test_restart_with_fewer_processes(tmp_path: Path, more: list[dict[str, Any]]) -> None:
+    """The number of processes is that of the last attempt that says it; the pause between attempts is not silence."""
     resume = [{"kind": "run_resume", "t": 3.5, "from_step": 3, "world_size": 2, "resumed_at": "2026-01-01T05:00:00Z"}]
+    resume += more
     for rank in range(2):
         later = [{"kind": "step", "t": 4.0 + rank, "step": 4, "loss": 1.0}, *end(6)]
         write(tmp_path / "run", rank, steps(3) + resume + later)

@@ -68,6 +68,9 @@ def test_file_is_gguf_with_named_tensors(tmp_path: Path, arch: str) -> None:
     said = {key: field.contents() for key, field in reader.fields.items()}
     assert (arch, "run", 3) == (said["general.architecture"], said["toyspec.run_id"], said["toyspec.step"])
     assert model.architecture.context == said[f"{arch}.context_length"]
+    sizes = {"d_model": "embedding_length", "n_layers": "block_count", "vocab": "vocab_size"}
+    described = model.architecture.described()
+    assert [described[name] for name in sizes] == [said[f"{arch}.{key}"] for key in sizes.values()]
     assert TEXT.vocabulary == said["tokenizer.ggml.tokens"]
     types = {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}
     assert "F16" == types["token_embd.weight"]

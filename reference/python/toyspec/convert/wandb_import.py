@@ -177,10 +177,10 @@ class WandbImport:
         code = found.get(1, 0)
         code = signed(code) if isinstance(code, int) else 1
         self._end = {"reason": "completed" if code == 0 else "errored"}
+        self._ledger.items += 1
         if 0 <= code <= 255:
             self._end["exit_code"] = code
-        self._ledger.items += 1
-        if not 0 <= code <= 255:
+        else:
             self._ledger.changed(PART_DROPPED, "exit", code)
         self._ledger.done()
 

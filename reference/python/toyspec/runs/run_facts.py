@@ -300,7 +300,7 @@ def _json(value: Any) -> str:
             return number_text(float(value)) if isfinite(value) else "null"
         except OverflowError:
             return "null"
-    return msgspec.json.encode(value).decode("utf-8", "replace")
+    return msgspec.json.encode(value).decode()
 
 
 def number_text(value: float) -> str:
