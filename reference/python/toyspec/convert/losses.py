@@ -186,7 +186,7 @@ class Ledger:
         if len(loss.examples) < self._max_examples:
             before, after = _said(value), None if became is None else _said(became)
             if after == before and isinstance(became, str) and not isinstance(value, str):
-                # It is the text of what was no text.
+                # It is the text of something else, such as null.
                 after = json.dumps(became, ensure_ascii=False)
             loss.examples.append(
                 Example(shortened(place), shortened(before), None if after is None else shortened(after))
