@@ -178,7 +178,8 @@ def _latest(path: str, known: set[str], t: float, ledger: Ledger) -> Iterator[di
     try:
         document = msgspec.json.decode(head_of(path, _LONGEST))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        ledger.lose(DAMAGED, _LATEST, str(error))
+        # How deep is too deep, and how it is worded, depends on the version of Python.
+        ledger.lose(DAMAGED, _LATEST, "nested too deep" if isinstance(error, RecursionError) else str(error))
         return
     values: dict[str, float | None] = {}
     hidden: list[tuple[str, Any]] = []
