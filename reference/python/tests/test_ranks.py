@@ -339,6 +339,7 @@ def test_catalog_has_the_ranks_of_its_runs(
     assert "torn" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_viewer_takes_in_that_a_rank_in_a_store_is_whole_now(tmp_path: Path, store: Store) -> None:
     """A row says which ranks of a run in a store are torn, whose curves are not served, until their log is whole."""
     for rank in range(2):

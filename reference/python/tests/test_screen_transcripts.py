@@ -82,6 +82,7 @@ def _applied(before: list[str], changes: list[str]) -> list[str]:
     return after
 
 
+@pytest.mark.slow
 def test_each_key_shows_what_the_file_has(tmp_path: Path) -> None:
     """Lists in each order, charts on each axis, comparisons, filters, help, and what a screen too small shows."""
     for name in ("sorts", "odd", "more"):

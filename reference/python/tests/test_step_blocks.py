@@ -32,7 +32,7 @@ def points(items: list[Any]) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda each: each[0])
 
 
-@pytest.mark.parametrize("make", [long_stream, resumed_stream, scalar_stream])
+@pytest.mark.parametrize("make", [pytest.param(long_stream, marks=pytest.mark.slow), resumed_stream, scalar_stream])
 def test_blocks_hold_what_a_step_feed_gives(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """Opened blocks have the same numbers at the same places, read on one thread or on several."""
     data = make(tmp_path).read_bytes() * 2

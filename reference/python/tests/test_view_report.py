@@ -124,6 +124,7 @@ def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float,
     assert all(within((b - a) / 254)(at, value) for a, b, at, value in zip(low, high, mean, shown, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["toy/v1", "gzip", "csv"])
 def test_marks_are_at_their_steps_in_a_report(tmp_path: Path, form: str) -> None:
     """A spike is a bucket of one point, and what is not finite is apart, after 70,000 steps too."""
