@@ -253,6 +253,17 @@ def test_end_that_was_refused_is_not_completed(tmp_path: Path, leave: Call, ende
     assert ended == [each["reason"] for each in others]
 
 
+def test_end_that_was_lost_is_written_again_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk may take the end of a run; once there is room, the run ends for the reason that was given."""
+    run: Any = begun(tmp_path)
+    run._is_kept = True
+    with monkeypatch.context() as full:
+        full.setattr(run._stream, "end", lambda _: None)
+        run.run_end("aborted")
+    run.close()
+    assert [{"kind": "run_end", "reason": "aborted"}] == stream(tmp_path)
+
+
 def test_end_that_fails_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,7 @@ def test_killed_worker_hides_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         path.parent.mkdir()
         path.write_text(LINES)
         works.append(ScanWork(str(path), name, identity_at(str(path))))
-    monkeypatch.setattr(scanning, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(scanning, "ALONE_BYTES", 0)
     monkeypatch.setattr(scanning, "cores", lambda: 2)
     monkeypatch.setattr(scanning, "_scan_batch", scanned_by_killed)
     taken: queue.SimpleQueue[Scanned] = queue.SimpleQueue()
@@ -73,7 +73,7 @@ def test_close_waits_for_no_long_stream(tmp_path: Path, monkeypatch: pytest.Monk
     """Closing ends workers in the middle of their batch, and those that wait for its streams are woken."""
     path, began = tmp_path / "events.jsonl", tmp_path / "began"
     path.write_text(LINES)
-    monkeypatch.setattr(scanning, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(scanning, "ALONE_BYTES", 0)
     monkeypatch.setattr(scanning, "cores", lambda: 2)
     monkeypatch.setattr(scanning, "_scan_batch", partial(scanned_for_ever, began=str(began)))
     workers = ScanWorkers(str(tmp_path / "cache"), DialectChoice())

@@ -93,7 +93,7 @@ def test_long_runs_are_read_by_several_processes(root: Path, monkeypatch: pytest
     (root / "empty" / "events.jsonl").write_bytes(b"")
     alone = html_report([str(root)], now=0.0, buckets=100)
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(report_module, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "ALONE_BYTES", 0)
     monkeypatch.setattr(report_module, "cores", lambda: 3)
     together = html_report([str(root)], now=0.0, buckets=100, on_progress=lambda *each: told.append(each))
     assert alone == together
@@ -103,7 +103,8 @@ def test_long_runs_are_read_by_several_processes(root: Path, monkeypatch: pytest
 
 def test_run_that_ends_its_process_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no page without a run that was asked for."""
-    monkeypatch.setattr(report_module, "_ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "cores", lambda: 2)
     monkeypatch.setattr(report_module, "_reported", lambda *_: os._exit(1))
     with pytest.raises(StreamError, match=r"events\.jsonl.*make the report of the other runs"):
         html_report([str(root)], now=0.0)

@@ -29,7 +29,7 @@ from toyspec.view.frames import frame, short_columns
 from toyspec.view.ranks import shown_ranks
 from toyspec.view.requests import curve_of, tokens_of
 from toyspec.view.scanned_runs import LiveCurves, ScannedRun
-from toyspec.view.scanning import check_run, counted
+from toyspec.view.scanning import ALONE_BYTES, check_run, counted
 from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
 from toyspec.view.split_buckets import split_buckets
@@ -44,8 +44,6 @@ DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.
 _MOST_MEDIA_BYTES = 24 << 20
 _LARGEST_MEDIA_BYTES = 1 << 20
-# Processes that start take as long as to read about so many bytes.
-_ALONE_BYTES = 16 << 20
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)')
 
 
@@ -102,8 +100,9 @@ def _all_reported(
     """Yield the path of each run below *roots*, in order, and what the page holds of it."""
     asked = list(runs_below(roots, choice))
     total = sum(_size(each) for each in asked)
-    is_long = total > _ALONE_BYTES and not any(is_address(each.stream.path) for each in asked)
-    workers = Processes(min(cores(), len(asked))) if is_long else Threads(1)
+    number = min(cores(), len(asked))
+    pays = total > ALONE_BYTES and number > 1 and not any(is_address(each.stream.path) for each in asked)
+    workers = Processes(number) if pays else Threads(1)
     work = Work(partial(_reported_batch, buckets=buckets, choice=choice), _size, _not_read)
     done = 0
     with closing(results_of(asked, work, workers)) as results:

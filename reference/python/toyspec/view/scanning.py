@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from toyspec.runs.summary import RunSummary
     from toyspec.view.identities import Identity
 
-# Starting a process costs as much as scanning this many bytes.
-_ALONE_BYTES = 16 << 20
+ALONE_BYTES = 16 << 20
+"""Number of bytes that one process reads alone: to start others costs as much."""
 _MOST_WORKERS = 8
 # What begins with the server takes cores from the browser, which shows the list of runs meanwhile.
 _FIRST_SECONDS = 1.0
@@ -225,7 +225,7 @@ class ScanWorkers:
 
     def _lead(self, works: list[ScanWork], work: Work[ScanWork, Any], done: Callable[[Any], None]) -> None:
         """Give *done* the result of each of *works*, as long as this is open."""
-        in_processes = _cores() > 1 and sum(map(_size, works)) > _ALONE_BYTES
+        in_processes = _cores() > 1 and sum(map(_size, works)) > ALONE_BYTES
         found = results_of(works, work, self if in_processes else Threads(1), order="any")
         with contextlib.suppress(CrewEndedError), contextlib.closing(found):
             for _, result in found:

@@ -16,7 +16,7 @@ import contextlib
 import os
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, get_args
 
 from msgspec import UNSET
 
@@ -31,7 +31,7 @@ from toyspec.writing import open_runs
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.writing.companions import begin_all
 from toyspec.writing.environment import this_host
-from toyspec.writing.event_arguments import ending_of, part
+from toyspec.writing.event_arguments import Reason, ending_of, part
 from toyspec.writing.event_checks import given_members
 from toyspec.writing.event_methods import EventMethods
 from toyspec.writing.run_ids import check_run_id
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         Measure,
         Measures,
         Phase,
-        Reason,
         Value,
     )
     from toyspec.writing.evidence import Evidence
@@ -407,7 +406,8 @@ class RunWriter(EventMethods):
         was_open = self._stream.is_open
         self._stream.end(with_last)
         if was_open:
-            self._ended_as = None if self._stream.is_open else reason
+            # What was refused did not say how the run ended; what the system refused is written again as it was.
+            self._ended_as = reason if reason in get_args(Reason) else None
         self._leave_companions()
 
     def leave_out(self, name: str, why: str) -> None:
