@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 import toyspec
+from faults.killing import lacks_its_lf
 from faults.soak_parts import FOLLOWERS, MARK, WRITERS, WriterOpening
 
 FOLLOWING = 3
@@ -35,7 +36,7 @@ class Account(msgspec.Struct):
     inside: int = 0
     """Kills that left a fragment."""
     unterminated: int = 0
-    """Fragments that are a record without its LF, which no kill inside one write leaves."""
+    """Fragments that ``lacks_its_lf`` finds."""
     runs: int = 0
     acknowledged: int = 0
     lost: int = 0
@@ -120,7 +121,7 @@ class Soak:
         acknowledged = self.shared[ACKNOWLEDGED]
         old, self._found = self._found, found
         self.account.inside += reading.report.fragment is not None
-        self.account.unterminated += reading.report.uncommitted is not None
+        self.account.unterminated += lacks_its_lf(reading.report)
         self.account.acknowledged += acknowledged - len(old)
         self.account.lost += max(0, acknowledged - len(found)) + sum(
             1 for index, record in enumerate(old) if found[index : index + 1] != [record]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import toyspec
 from faults.checking import Verdict, fail_every_call, inject, share
-from faults.killing import killed
+from faults.killing import PAGE_BYTES, killed, lacks_its_lf, record
 
 CLEAN = (0, 0, 0, 0)
 
@@ -54,6 +55,20 @@ def test_p03_a_writer_that_writes_twice_is_caught() -> None:
     toll = killed("two-writes", size=120, kills=20)
     assert toll.unterminated
     assert toll.unexplained
+
+
+@pytest.mark.parametrize(("size", "is_found"), [(2 * PAGE_BYTES - 1, True), (2 * PAGE_BYTES, False)])
+def test_p03_a_record_that_a_page_parts_from_its_lf_is_no_fault_of_the_writer(
+    tmp_path: Path, size: int, is_found: bool
+) -> None:
+    """A kill can end one write there, as at the end of every page; readers leave the record out all the same."""
+    stream = tmp_path / "events.jsonl"
+    whole = record(0, 200) + b"\n"
+    stream.write_bytes(whole + b'{"kind":"note"'.ljust(size - len(whole) - 1) + b"}")
+    with toyspec.read(stream, mode="salvage") as reading:
+        assert len(list(reading)) == 1
+    assert reading.report.uncommitted
+    assert lacks_its_lf(reading.report) is is_found
 
 
 def test_c02_a_writer_that_seeks_to_the_end_is_caught(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ LOG = log(scaled(7, 12))
 
 
 KILL_COLUMNS = [
-    *("writer", "record", "kills", "inside a write", "not between pages", "a record without its LF"),
+    *("writer", "record", "kills", "inside a write", "not between pages", "of these, a record without its LF"),
     *("acknowledged", "lost", "invented"),
 ]
 KILLED = [
