@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from loopback_store import BUCKET, forget
+from loopback_store import BUCKET, LoopbackServer, body_of, forget
 
 ACCOUNT = "devstoreaccount1"
 KEY = b64encode(b"secretsecret").decode()
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         """Stage a block, make a blob of blocks, or of the content."""
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = body_of(self)
         with self.container.lock:
             key, comp, query = self._parts()
             kind = {"block": "block", "blocklist": "list"}.get(comp, "whole")
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
 def served_container() -> Iterator[Container]:
     """Serve a container until the block ends."""
     container = Container()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("ContainerHandler", (_Handler,), {"container": container}))
+    server = LoopbackServer(("127.0.0.1", 0), type("ContainerHandler", (_Handler,), {"container": container}))
     server.daemon_threads = True
     container.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

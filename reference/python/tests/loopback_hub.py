@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+
+from loopback_store import LoopbackServer, body_of
 
 TOKEN = "hf_token-of-the-tests"
 NAME = "me/runs"
@@ -120,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer any request."""
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.body = body_of(self)
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append(f"{self.command} {path}")
         for special in list(self.hub.answers):
@@ -348,7 +350,7 @@ def serving(store: Path) -> Iterator[Hub]:
     hub = Hub(store)
     hub.repositories[f"models/{NAME}"] = Repository()
     hub.buckets[NAME] = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("HubHandler", (Handler,), {"hub": hub}))
+    server = LoopbackServer(("127.0.0.1", 0), type("HubHandler", (Handler,), {"hub": hub}))
     server.daemon_threads = True
     hub.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)

@@ -100,6 +100,15 @@ class Store:
         return [request for request in self.requests if request.method == "GET" and "list-type" not in request.query]
 
 
+def body_of(handler: BaseHTTPRequestHandler) -> bytes:
+    """Return the content of a request; raise ConnectionResetError where its client has ended before the end of it."""
+    size = int(handler.headers.get("Content-Length") or 0)
+    body = handler.rfile.read(size)
+    if len(body) < size:
+        raise ConnectionResetError
+    return body
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers requests."""
 
@@ -141,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
         """Change the store, on its conditions."""
         parts = urlsplit(self.path)
         try:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = body_of(self)
             self.request_made = Request(self.command, unquote(parts.path), parts.query, "", received=len(body))
             self.store.requests.append(self.request_made)
             special = self.store.every or (self.store.answers.pop(0) if self.store.answers else None)
@@ -223,7 +232,7 @@ class Handler(BaseHTTPRequestHandler):
         )
 
 
-class _Server(ThreadingHTTPServer):
+class LoopbackServer(ThreadingHTTPServer):
     """Says nothing of clients that were killed."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -237,7 +246,7 @@ def served(store: Store | None = None) -> Iterator[Store]:
     """Serve *store*, a new one by default, until the block ends; a second time at the same port."""
     store = store or Store()
     handler = type("StoreHandler", (Handler,), {"store": store})
-    server = _Server(("127.0.0.1", store.port), handler)
+    server = LoopbackServer(("127.0.0.1", store.port), handler)
     server.daemon_threads = True
     store.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

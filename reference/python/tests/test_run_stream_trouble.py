@@ -99,6 +99,28 @@ def test_writing_goes_on_when_a_failure_has_passed(directory: Path, capfd: pytes
     assert total.endswith("64 records were not written in total")
 
 
+def test_what_was_dropped_before_run_start_fits_has_its_cause(
+    directory: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The note and the message say why, also when run_start is written together with the first record that fits."""
+    is_full = True
+
+    def write(descriptor: int, data: bytes) -> int:
+        if is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.write(descriptor, data)
+
+    with RunWriter(directory, calls=SystemCalls(write=write)) as run:
+        run.run_start()
+        run.step(loss=0.5)
+        run.step(loss=0.5)
+        is_full = False
+        run.step(loss=0.25)
+    assert ["run_start", "step", "note", "run_end"] == kinds(run)
+    assert "2 records were dropped here: No space left on device" == list(read(run.events_path))[2]["text"]
+    assert "writing works again; 2 records were dropped here: No space left on device\n" in capfd.readouterr().err
+
+
 def test_a_run_start_that_did_not_fit_is_written_first(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is valid without it: it is kept, and comes before the first record that fits."""
     failing = FailingCalls(at=1, error=errno.ENOSPC, only="write")

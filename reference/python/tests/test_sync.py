@@ -271,6 +271,30 @@ def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -
     assert [f"its events.jsonl was another one; it is kept as {kept.rpartition('/')[2]}"] == result.facts
 
 
+def test_stream_that_is_replaced_during_a_pass_is_never_gone(
+    store: Store, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that has just got the name of a side file is not there under it, another one's until it is sent."""
+    logs = [stream(5, run_id="first"), stream(6, run_id="second"), stream(7, run_id="third")]
+    put(run, logs[0], "events.jsonl.prev")
+    put(run, logs[1])
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
+    syncing.once()
+
+    def replaced(path: str) -> bool:
+        os.rename(f"{path}.prev", f"{path}.prev-1")
+        os.rename(path, f"{path}.prev")
+        put(run, logs[2])
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_sync, "is_locked", replaced)
+        syncing.once()
+    assert sorted(logs) == sorted(store.objects.values())
+    syncing.once()
+    assert logs[:2] == [store.get(f"{LOG}.prev-1"), store.get(f"{LOG}.prev")]
+
+
 def test_seal_comes_last_and_only_with_its_files(store: Store, run: Path) -> None:
     """The seal of a run with weights goes with them; a link and hidden files do not."""
     put(run, stream(5))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import toyspec
+from toyspec.system_calls import SYSTEM_CALLS
 from toyspec.writing import append_file
 
 
@@ -43,6 +46,39 @@ def test_a_stream_that_is_cut_stays_readable(
     assert found.files[0].valid
     assert "complete" == found.files[0].state
     assert 1 == capfd.readouterr().err.count("cut the file short")
+
+
+@pytest.mark.parametrize("next_line", ["removed", "written"])
+def test_a_cut_is_seen_after_a_line_of_which_a_part_was_written(next_line: str, tmp_path: Path) -> None:
+    """The disk that is full, or the signal that comes, just after a cut does not hide it."""
+    parts = [3] if next_line == "removed" else [1000]
+    interrupted = OSError(errno.ENOSPC, "full") if next_line == "removed" else KeyboardInterrupt()
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not is_failing:
+            return os.write(descriptor, data)
+        if parts:
+            written = os.write(descriptor, data[: parts.pop()])
+            if written < len(data):
+                return written
+        raise interrupted
+
+    is_failing, lost = False, list[int]()
+    calls = msgspec.structs.replace(SYSTEM_CALLS, write=write)
+    options = append_file.Options(calls=calls, look_seconds=0.0)
+    file = append_file.AppendFile.create(str(tmp_path / "log"), options=options)
+    file.on_truncation = lost.append
+    for _ in range(9):
+        file.append(b"x" * 99)
+    os.truncate(file.path, 450)
+    file._next_look = float("inf")
+    is_failing = True
+    with pytest.raises(type(interrupted)):
+        file.append(b"y" * 99)
+    is_failing, file._next_look = False, 0.0
+    file.settle()
+    file.append(b"z" * 99)
+    assert [450] == lost
 
 
 def test_a_resumed_log_without_its_first_line_says_again_whose_run_it_is(tmp_path: Path) -> None:

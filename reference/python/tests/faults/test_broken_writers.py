@@ -58,7 +58,7 @@ def test_p03_a_writer_that_writes_twice_is_caught() -> None:
 
 
 @pytest.mark.parametrize(("size", "is_found"), [(2 * PAGE_BYTES - 1, True), (2 * PAGE_BYTES, False)])
-def test_p03_a_record_that_a_page_parts_from_its_lf_is_no_fault_of_the_writer(
+def test_p03_a_record_that_a_page_parts_from_its_lf_is_left_to_chance(
     tmp_path: Path, size: int, is_found: bool
 ) -> None:
     """A kill can end one write there, as at the end of every page; readers leave the record out all the same."""

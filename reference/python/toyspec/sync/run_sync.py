@@ -224,7 +224,9 @@ class RunSync:
             if file.kind != "side file" or known is None or not known.is_whole or known.entry.address == entry.address:
                 continue
             with LocalFile(os.path.join(self.directory, file.name), lines=False) as side:
-                if relation(side, entry, self._target.place) in ("same", "behind"):
+                # Under a name that a writer has just given to another file, the place still has the one before.
+                is_there = side.signature == known.signature
+                if is_there and relation(side, entry, self._target.place) in ("same", "behind"):
                     return True
         return False
 

@@ -206,7 +206,8 @@ class AppendFile:
             cause = InterruptedError(errno.EINTR, "interrupted", self.path)
             written = bytes_in_file(self._descriptor, data, self.committed)
             if written == len(data):
-                self.committed, self._in_flight = self.size, b""
+                # A file that is smaller was cut by another program: the next look finds that by `committed`.
+                self.committed, self._in_flight = max(self.size, self.committed + len(data)), b""
                 self.appended += 1
             elif written is None:
                 self._give_up(f"writing a line failed ({cause_of(cause)}) while another process was writing the file")
@@ -337,7 +338,8 @@ class AppendFile:
             raise OSError(errno.ESTALE, "another process is writing the file", self.path)
         end = self.size - written
         self.calls.ftruncate(self._descriptor, end)
-        self.committed = end
+        # A file that is smaller was cut by another program: the next look finds that by `committed`.
+        self.committed = max(end, self.committed)
 
     def _look(self) -> None:
         """Write the file again at its path if that no longer names it; else later lines would be lost."""

@@ -843,7 +843,8 @@ class RunStream:
             if self._owed is not None:
                 self._put(file, self._owed)
                 self._owed = None
-                self._dropped.cause = ""
+                if not self._dropped.outage:
+                    self._dropped.cause = ""
             self._put(file, record)
         except OSError as error:
             self._after_error(file, error, record)
