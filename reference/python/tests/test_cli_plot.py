@@ -166,11 +166,12 @@ def test_a_metric_is_drawn_over_what_its_run_defines_or_over_any_metric(
 
 
 def test_curves_have_the_annotated_names(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was renamed afterwards is drawn by that name; where two have the same, by the directories."""
+    """A run that was renamed afterwards is drawn by that name; those that have the same, by the directories."""
     annotate(sweep / "runs/r1", name="baseline")
     assert ["r0", "baseline", "r2"] == drawn("--metric val", monkeypatch).names
     annotate(sweep / "runs/r2", name="baseline")
-    assert [f"runs/r{number}" for number in range(3)] == drawn("--metric val", monkeypatch).names
+    annotate(sweep / "runs/r0", name="first")
+    assert ["first", "r1", "r2"] == drawn("--metric val", monkeypatch).names
 
 
 def test_runs_are_chosen_and_hidden_ones_are_not_drawn(

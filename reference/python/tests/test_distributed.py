@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import time
@@ -127,6 +128,39 @@ def test_interrupt_that_nothing_raised_comes_up_at_the_end() -> None:
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         results.close()
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_worker_that_is_ended_as_it_starts_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of the program does not run in a worker: one that returns would let it go on, and its parent wait."""
+    number = getattr(signal, name)
+    first_act_of_a_fork = "_close_stdin"
+    monkeypatch.setattr(multiprocessing.util, first_act_of_a_fork, lambda: os.kill(os.getpid(), number))
+    before = signal.signal(number, lambda *_: None)
+    try:
+        found = dict(results_of([3], work(doubled), Processes(1)))
+    finally:
+        signal.signal(number, before)
+    assert {3: f"3: its worker process was ended by {name}"} == found
+
+
+def hung_up(items: list[int]) -> list[int]:
+    """Return *items* after a signal that ends a program."""
+    os.kill(os.getpid(), signal.SIGHUP)
+    return items
+
+
+@needs_fork
+@pytest.mark.parametrize(("handler", "result"), [(signal.SIG_IGN, 3), (signal.SIG_DFL, "3: ended by SIGHUP")])
+def test_worker_ignores_what_its_program_ignores(handler: signal.Handlers, result: object) -> None:
+    """The workers of a program that nohup has started go on as the program does."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        [(_, found)] = results_of([3], work(hung_up), Processes(1))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert result == (found.replace("its worker process was ", "") if isinstance(found, str) else found)
 
 
 class Kept:

@@ -105,7 +105,7 @@ def test_what_was_dropped_before_run_start_fits_has_its_cause(
     """The note and the message say why, also when run_start is written together with the first record that fits."""
     is_full = True
 
-    def write(descriptor: int, data: bytes) -> int:
+    def write(descriptor: int, data: bytes | memoryview) -> int:
         if is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return os.write(descriptor, data)

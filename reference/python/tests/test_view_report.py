@@ -228,12 +228,25 @@ def scaled(header: dict[str, Any], data: bytes, width: int = 2) -> Iterator[floa
 
 
 def test_table_is_inert(root: Path) -> None:
-    """Text of a log is text in Markdown, and cannot end its cell."""
+    """Text of a log is text in Markdown, and cannot end its cell. A run is called as it calls itself."""
+    write_run(root / "a|b<i>" / "inside", START, step(1, 2.5))
     table = markdown_table(list_runs(root, read="whole"))
     lines = table.splitlines()
-    assert (4, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
-    assert (True, False) == ("a\\|b\\<i\\>" in table, "<i>" in table)
+    assert (5, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
+    assert (
+        "| inside |" in table,
+        "\\</script\\>\\<script\\>alert" in table,
+        re.search(r"(?<!\\)<", table) is not None,
+    ) == (True, True, False)
     assert "not finite" in table
+
+
+def test_runs_with_one_name_are_called_by_their_paths(root: Path) -> None:
+    """The rows of a table differ; a path is text in Markdown as well."""
+    for name in ("c|d<i>/long", "other"):
+        write_run(root / name, START, step(1, 2.5))
+    rows = [line.split(" | ")[0] for line in markdown_table(list_runs(root, read="whole")).splitlines()[2:]]
+    assert {"| long", "| c\\|d\\<i\\>/long", "| other"} < set(rows)
 
 
 def test_table_says_how_a_run_ended(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.answers.digested_run import DigestedRun
+from toyspec.format.pointers import pointer_to
 from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
 from toyspec.format.run_files import media_file, ranks_beside
 from toyspec.reading.log_detection import DialectChoice
@@ -195,7 +196,7 @@ def _files(path: str, leave_out: str | None) -> Iterator[dict[str, Any]]:
 def _differences(one: Any, other: Any, pointer: str) -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         for name in sorted({*one, *other}, key=str):
-            place = f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}"
+            place = pointer + pointer_to([name])
             if name not in one or name not in other:
                 yield place
             else:

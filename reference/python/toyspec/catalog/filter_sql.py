@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.catalog.tables import name as quoted
 from toyspec.catalog.tables import text
+from toyspec.format.pointers import pointer_to
 from toyspec.generated.runs import ALIASES, COLUMNS
 from toyspec.runs.columns import ALERT_FIELDS, METRIC_PARTS
 from toyspec.runs.expressions import ORDERS, Comparison, Every, Expression, Not, Words
@@ -77,10 +78,10 @@ def field_json(field: str, *, has_endings: bool) -> str:
     if field in _COLUMNS:
         return f"coalesce(to_json({_COLUMNS[field]}), 'null'::JSON)"
     names = meanings(field)
-    found = [f"json_extract(settings, {text(pointer(name))})" for name in names.setting]
+    found = [f"json_extract(settings, {text(pointer_to([name]))})" for name in names.setting]
     metrics = "NULL"
     for name, part in reversed(names.metrics):
-        there = f"json_exists(metrics, {text(pointer(name))})"
+        there = f"json_exists(metrics, {text(pointer_to([name]))})"
         metrics = f"CASE WHEN {there} THEN {_metric(name, part)} ELSE {metrics} END"
     found.append(metrics)
     if has_endings:
@@ -91,13 +92,8 @@ def field_json(field: str, *, has_endings: bool) -> str:
 
 def _metric(name: str, part: str) -> str:
     """Return the SQL of what is asked of a metric; null where it has no finite value."""
-    last = f"nullif(json_extract(metrics, {text(pointer(name, part))}), 'null'::JSON)"
-    return f"coalesce(json_extract(metrics, {text(pointer(name, 'finite'))}), {last})" if part == "last" else last
-
-
-def pointer(*names: str) -> str:
-    """Return the JSON pointer to a member of members."""
-    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    last = f"nullif(json_extract(metrics, {text(pointer_to([name, part]))}), 'null'::JSON)"
+    return f"coalesce(json_extract(metrics, {text(pointer_to([name, 'finite']))}), {last})" if part == "last" else last
 
 
 def number_of(json: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.catalog.filter_sql import pointer
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.run_table import Order, RunSelection, RunTable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.format.pointers import pointer_to
 from toyspec.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:
@@ -227,18 +227,18 @@ def _columns(named: Named) -> Iterator[_Column]:
     """Yield the columns of a name."""
     if named.part == "settings":
         kind = _type_of(named.types)
-        value = f"json_extract(settings, {text(pointer(named.name))})"
+        value = f"json_extract(settings, {text(pointer_to([named.name]))})"
         is_model = named.name.startswith("model.")
         yield _Column(f"config.{named.name}", _typed(value, kind), named.runs, not is_model)
         if is_model:
             yield _Column(named.name, _typed(value, kind), named.runs)
         return
     if named.part == "findings":
-        value = f"json_extract(findings, {text(pointer(named.name))})"
+        value = f"json_extract(findings, {text(pointer_to([named.name]))})"
         yield _Column(f"findings.{named.name}", _typed(value, "BIGINT"), named.runs)
         return
     for part in METRIC_PARTS:
-        value = f"json_extract(metrics, {text(pointer(named.name, part))})"
+        value = f"json_extract(metrics, {text(pointer_to([named.name, part]))})"
         yield _Column(f"{part}.{named.name}", _typed(value, "DOUBLE"), named.runs, part != "nan")
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, pointer, string_of
+from toyspec.catalog.filter_sql import condition, field_json, is_own, meanings, number_of, string_of
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.format.pointers import pointer_to
 from toyspec.runs.columns import ALERT_FIELDS, metric_of, unknown_field
 from toyspec.runs.metric_names import MOST_ALIKE
 
@@ -148,7 +149,7 @@ class RunTable:
         column = _column(field)
         is_larger_better = False
         if not is_own(field):
-            goal = f"json_extract_string(metrics, {text(pointer(metric_of(field), 'goal'))}) = 'max'"
+            goal = f"json_extract_string(metrics, {text(pointer_to([metric_of(field), 'goal']))}) = 'max'"
             is_larger_better = bool(self._fetched(f"SELECT 1 FROM {rows} AND {goal} LIMIT 1"))
         number, shown = number_of(column), string_of(column)
         value = f"CASE {column}::VARCHAR WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' ELSE {shown} END"

@@ -17,7 +17,7 @@ from toyspec.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
 from toyspec.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from toyspec.checker.options import CheckOptions
     from toyspec.format.line_validation import ValidatedLine
@@ -250,11 +250,6 @@ class Lines:
     @cached_property
     def _starts(self) -> list[int]:
         return list(accumulate(map(len, self.data), initial=self._offset))
-
-
-def pointer_to(path: Iterable[str | int]) -> str:
-    """Return the RFC 6901 JSON Pointer of *path*."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def and_parent(pointer: str) -> tuple[str, str]:

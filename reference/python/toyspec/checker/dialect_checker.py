@@ -15,6 +15,7 @@ from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.flattening import flattened, member_at
 from toyspec.format.lines import Line
 from toyspec.format.numbers import number
+from toyspec.format.pointers import pointer_to
 from toyspec.format.recognition import unread_in
 from toyspec.generated import messages, rules
 from toyspec.reading.records import state_of
@@ -246,10 +247,10 @@ class DialectChecker:
             found = shortened(repr(text))
             if is_new:
                 fact = messages.unexpected(path=shortened(key), found=found, expected="a number")
-                self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=_pointer(key), advice=_SPELT_HELP)
+                self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=pointer_to([key]), advice=_SPELT_HELP)
                 continue
             fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
-            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_NUMBER_HELP)
+            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=pointer_to([key]), advice=_NUMBER_HELP)
 
     def _observe_unread(self, row: Row) -> None:
         """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
@@ -257,7 +258,7 @@ class DialectChecker:
             found = shortened(_as_json(value))
             fact = messages.unexpected(path=shortened(name), found=found, expected="a number")
             place = Location(row.line, row.offset)
-            self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=_pointer(key), advice=_UNREAD_HELP)
+            self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=pointer_to([key]), advice=_UNREAD_HELP)
 
     def _observe_names(self, row: Row) -> None:
         """Report each value whose name a later one of the record has: what reads the log leaves it out."""
@@ -266,7 +267,7 @@ class DialectChecker:
         for name, _ in hidden:
             fact = f"two values are named {shortened(name)} once flattened; the later one is read"
             place = Location(row.line, row.offset)
-            self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=_pointer(name), advice=_NAME_HELP)
+            self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=pointer_to([name]), advice=_NAME_HELP)
 
     def _observe(self, row: Row) -> None:
         """Report a step that is smaller than that before in its phase."""
@@ -277,7 +278,7 @@ class DialectChecker:
         last = self._steps.get(row.phase)
         if self._keeps_order and last is not None and step < last:
             fact = messages.step_goes_backwards(found=step, before=last)
-            pointer = _pointer(self._read_as.step or "")
+            pointer = pointer_to([self._read_as.step or ""])
             self._collector.add(rules.STEP_GOES_BACKWARDS, Location(row.line, row.offset), fact, pointer=pointer)
         if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
             self._steps[row.phase] = step
@@ -289,11 +290,7 @@ class DialectChecker:
         if key is not None and found is not None and not math.isfinite(found):
             fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")
             place = Location(row.line, row.offset)
-            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=_pointer(key), advice=_STEP_HELP)
-
-
-def _pointer(key: str) -> str:
-    return "/" + key.replace("~", "~0").replace("/", "~1")
+            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=pointer_to([key]), advice=_STEP_HELP)
 
 
 def _as_json(value: Any) -> str:

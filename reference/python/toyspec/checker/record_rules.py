@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at, pointer_to
+from toyspec.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
 from toyspec.checker.observing import Observation, identity, shown_suggestion, shown_times
 from toyspec.escaping import shortened
 from toyspec.format.date_times import is_date_time
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import spans
+from toyspec.format.pointers import pointer_to
 from toyspec.format.profiles import tag_of
 from toyspec.generated import messages, rules
 from toyspec.generated.fields import FIELDS

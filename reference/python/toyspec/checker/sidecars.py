@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.checker.collecting import Collector, Location, RecordFinding, offset_at, pointer_to
+from toyspec.checker.collecting import Collector, Location, RecordFinding, offset_at
 from toyspec.checker.record_rules import whole_float_message
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, validate
+from toyspec.format.pointers import pointer_to
 from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.generated import messages, rules
 from toyspec.places.addresses import is_address, path_in

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from toyspec.checker.observing import Block, Facts, Observation, StreamFinding, identity, phase_of, shown_number
 from toyspec.escaping import shortened
+from toyspec.format.pointers import pointer_to
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.run_files import leaves_bundle, media_file
 from toyspec.generated import messages
@@ -587,7 +588,7 @@ class NullNumber(Rule):
         if isinstance(value, dict):
             for key, item in value.items():
                 if item is None:
-                    return f"/{name}/" + str(key).replace("~", "~0").replace("/", "~1")
+                    return pointer_to([name, key])
         return None
 
 

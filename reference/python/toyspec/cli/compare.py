@@ -24,6 +24,7 @@ from toyspec.escaping import encodable, printable, shortened
 from toyspec.generated.runs import COLUMNS, TITLES
 from toyspec.places.addresses import public
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.rows import distinct_names
 from toyspec.runs.run_facts import differing, flat
 from toyspec.runs.series import Series, common_steps, spread
 from toyspec.runs.summarizing import summarize_run
@@ -269,9 +270,7 @@ def _place(text: str) -> int | Literal["last", "common"]:
 
 
 def _names(runs: list[RunSummary]) -> list[str]:
-    """Return what to call the runs: their names, or their paths where two have the same name."""
-    names = [each.name for each in runs]
-    return names if len(set(names)) == len(names) else [each.directory for each in runs]
+    return distinct_names([each.name for each in runs], [each.directory for each in runs])
 
 
 def _runs_are_rows(

@@ -20,6 +20,7 @@ from toyspec.cli.terminal import tell
 from toyspec.errors import ExpressionError, StreamError
 from toyspec.escaping import encodable, shortened
 from toyspec.places.addresses import public
+from toyspec.runs.rows import titles_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -375,8 +376,7 @@ def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
 
 def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
     """Return what to call the runs: by annotation or as they call themselves, distinct, and inert."""
-    names = [run.facts.name for run in runs]
-    return _named(names if len(set(names)) == len(names) else [run.directory for run in runs], given)
+    return _named(titles_of(runs), given)
 
 
 def _named(names: Sequence[str], given: Sequence[str]) -> list[str]:

@@ -28,6 +28,7 @@ from toyspec.format.run_files import rank_file, ranks_beside, run_of
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.records import Record
 from toyspec.reading.rows import Row
+from toyspec.runs.rows import distinct_names
 from toyspec.runs.run_facts import flat
 from toyspec.system_calls import cause_of, is_locked
 
@@ -391,8 +392,8 @@ def _names(runs: Sequence[_Followed]) -> list[str]:
     """Return a short name of each of *runs*: that of the run where there are several, and the rank."""
     paths = list(dict.fromkeys(each.name for each in runs))
     places = [run_of(path.rstrip("/")) or path for path in paths]
-    names = [place.rpartition("/")[2] for place in places]
-    names = cut_apart([shown(name) for name in (names if len(set(names)) == len(names) else places)], _NAME_COLUMNS)
+    names = distinct_names([place.rpartition("/")[2] for place in places], places)
+    names = cut_apart([shown(name) for name in names], _NAME_COLUMNS)
     short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))
     ranks = ["" if each.rank is None else f"rank {each.rank}" for each in runs]
     return [" ".join(filter(None, [short[each.name], rank])) for each, rank in zip(runs, ranks, strict=True)]

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toyspec.convert.losses import Cause
-from toyspec.format.run_files import MEDIA_FOLDER
+from toyspec.format.run_files import MEDIA_FOLDER, parts_below
 from toyspec.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
 from toyspec.writing.artifacts import FOLDER, placed_file
 from toyspec.writing.opening import free_names
@@ -57,7 +57,7 @@ class IncomingArtifact(NamedTuple):
             ledger.changed(LARGE_FILE, self.place, f"{size} bytes", self.path)
             found = placed_file(directory, os.path.abspath(self.path), copy=False)
             return {"kind": found.kind, **found.members}
-        parts = [part for part in self.name.split("/") if part not in ("", ".", "..")] or ["file"]
+        parts = parts_below(self.name) or ["file"]
         target = os.path.join(directory, FOLDER, *parts)
         if os.path.lexists(target):
             target = next(free_names(target, first=2))

@@ -20,6 +20,7 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.mlflow_others import image_name
+from toyspec.format.run_files import parts_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +135,7 @@ class _Export:
             name, step = str(value.get("name")), item.step or 0
             file = f"{value.get('index', 0)}-{os.path.basename(path)}"
             is_image = str(value.get("media_type")).startswith("image/")
-            folder = "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
+            folder = "/".join(parts_below(name))
             relative = f"media/{folder}/{step}-{file}"
             if is_image:
                 relative = image_name(name, step, self._run.wall_ms(item, self._ledger), file)

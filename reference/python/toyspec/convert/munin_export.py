@@ -21,6 +21,7 @@ from toyspec.convert.munin_artifacts import SCHEME, write_artifact
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.sources import json_of
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.format.run_files import parts_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +123,7 @@ class _Files:
         table = rows_of(path) if media_type == "text/csv" else None
         ending = ".json" if table else os.path.splitext(path)[1]
         index = f"_{value['index']}" if value.get("index") else ""
-        parts = [part for part in key.split("/") if part not in ("", ".", "..")] or ["media"]
+        parts = parts_below(key) or ["media"]
         relative = "/".join(["media", *parts[:-1], f"{parts[-1]}_{step}{index}{ending}"])
         target = os.path.join(self._folder, *relative.split("/"))
         os.makedirs(os.path.dirname(target), exist_ok=True)

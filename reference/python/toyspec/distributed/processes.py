@@ -27,6 +27,8 @@ OUT_OF_MEMORY = "it took more memory than a worker has"
 _ENDED: tuple[str, Any] = ("ended", None)
 _LEAST_MEMORY = 1 << 30
 _MEMORY_SHARE = 0.75
+_ENDING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
+"""Signals that end a worker."""
 # Workers that start may pass one Ctrl-C on more than once; a person who presses it again waits longer.
 _INSISTING_SECONDS = 1.0
 
@@ -52,7 +54,7 @@ class _Worker:
 
     def __init__(self, context: Any, call: Call, share: int) -> None:
         self.pipe, theirs = context.Pipe()
-        with _interrupt_held():
+        with _signals_held():
             self.process = context.Process(target=_serve, args=(theirs, call, share), daemon=True)
             self.process.start()
         # With the only other end in the process, its end is seen.
@@ -197,7 +199,7 @@ def _serve(pipe: Connection, call: Call, share: int) -> None:
     """Do what comes through *pipe* until it is closed."""
     # What a fork has copied belongs to the parent: to destroy it here could wait for threads that were not copied.
     gc.freeze()
-    _end_on_interrupt()
+    _end_on_signals()
     _limit_memory(share)
     parent = multiprocessing.parent_process()
     others = [parent.sentinel] if parent is not None else []
@@ -220,25 +222,32 @@ def _serve(pipe: Connection, call: Call, share: int) -> None:
 
 
 @contextlib.contextmanager
-def _interrupt_held() -> Iterator[None]:
-    """Delay Ctrl-C, also in a process that is started meanwhile, which would print a traceback."""
+def _signals_held() -> Iterator[None]:
+    """Delay what ends the program, also in a process that is started meanwhile.
+
+    A fork has the handlers of the program until ``_serve`` runs. One that raises would do what follows in the program
+    a second time, in the worker; after one that returns, the worker would never end.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_on_interrupt() -> None:
-    """Let Ctrl-C end a worker at once, without a traceback from each of them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _end_on_signals() -> None:
+    """Let Ctrl-C and the others end a worker at once, without a traceback from each of them.
+
+    What the program ignores is ignored, except SIGTERM, by which it ends its workers.
+    """
+    for number in _ENDING:
+        if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _memory() -> int:

@@ -15,6 +15,7 @@ import msgspec
 
 from toyspec.errors import ProfileError, must_be_one_of
 from toyspec.format import profiles
+from toyspec.format.pointers import name_of
 from toyspec.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.generated.fields import DATE_TIMES, FIELDS, REQUIRED
 from toyspec.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
@@ -246,7 +247,7 @@ def _resolved(node: Any, root: Schema, registry: dict[str, Schema], path: str, d
     target: Any = registry.get(document) if document else root
     home = target
     for part in filter(None, fragment.split("/")):
-        target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+        target = target.get(name_of(part)) if isinstance(target, dict) else None
     if not isinstance(target, dict):
         raise ProfileError(path, f"nothing is at the reference {node['$ref']!r}")
     return _resolved(target, home, registry, path, depth + 1) | made

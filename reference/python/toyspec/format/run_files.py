@@ -65,6 +65,11 @@ def leaves_bundle(path: str) -> bool:
     return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
 
 
+def parts_below(path: str) -> list[str]:
+    """Return the parts of *path*, with ``/``, that stay below the directory to which they are joined: no ``..``."""
+    return [part for part in path.split("/") if part not in ("", ".", "..")]
+
+
 def other_ranks(directory: str) -> list[int]:
     """Return the ranks from 1 on that have a stream in *directory*, in order; raise OSError."""
     with os.scandir(directory or os.curdir) as entries:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import printable, shortened
 from toyspec.findings import LineFinding
 from toyspec.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
+from toyspec.format.pointers import token_of
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 
@@ -293,7 +294,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _pointer_token(key: str) -> str:
-    return _HALF_PAIR.sub("\ufffd", key).replace("~", "~0").replace("/", "~1")
+    return token_of(_HALF_PAIR.sub("\ufffd", key))
 
 
 def _cut(number: bytes) -> str:

@@ -9,6 +9,7 @@ from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import sparkline
 from toyspec.runs.rank_states import warnings_in
+from toyspec.runs.rows import titles_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +33,10 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
         title = escaped(name)
         head += [title, f"best {title}", ""]
     lines = [table_line(head), table_line(["---", "---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
-    for run in runs:
+    called = [escaped(each) for each in titles_of(runs)]
+    for run, title_of_run in zip(runs, called, strict=True):
         cells = [
-            escaped(run.annotations.name or run.name),
+            title_of_run,
             escaped(", ".join([run.facts.state_text, *warnings_in(run)])),
             _end(run),
             "" if run.last_step is None else str(run.last_step),
@@ -42,7 +44,7 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
         for name in names:
             cells += _cells(run, name, is_default=not metrics)
         lines.append(table_line(cells))
-    missing = [f"- {escaped(run.annotations.name or run.name)}: {text}" for run in runs if (text := _missing(run))]
+    missing = [f"- {each}: {text}" for run, each in zip(runs, called, strict=True) if (text := _missing(run))]
     return "\n".join([*lines, *(["", *missing] if missing else [])]) + "\n"
 
 

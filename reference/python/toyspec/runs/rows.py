@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,23 @@ class RunRow(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         found = self[name] = _MEMBERS[name](self) if name in _MEMBERS else shown_fact(self.facts[name])
         return found
+
+
+def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return what to call each of several runs: its name, or its path where another one has the same name."""
+    numbers = Counter(names)
+    return [path if numbers[name] > 1 else name for name, path in zip(names, paths, strict=True)]
+
+
+def titles_of(runs: Sequence[RunSummary]) -> list[str]:
+    """Return what to call *runs* where a short text counts: by annotation, as they call themselves, or by path.
+
+    The path is that from the directory that all have in common.
+    """
+    paths = [run.directory for run in runs]
+    common = os.path.commonprefix(paths)  # noqa: RUF071 - the last slash of it counts, and addresses have no common path
+    start = 1 + max(common.rfind("/"), common.rfind(os.sep))
+    return distinct_names([run.facts.name for run in runs], [path[start:] for path in paths])
 
 
 def row_of(summary: RunSummary, run: str) -> dict[str, Any]:

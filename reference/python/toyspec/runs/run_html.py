@@ -24,7 +24,7 @@ _CHARS = 80
 
 def run_html(run: RunSummary) -> str:
     """Return state, settings and metrics of *run*, each metric with its curve; text of the log is text."""
-    name = escape(shortened(run.annotations.name or run.name, _CHARS))
+    name = escape(shortened(run.facts.name, _CHARS))
     rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in _facts(run))
     shown = list(run.series.items())[:_MOST_METRICS]
     metrics = "".join(_metric(run, name, curve) for name, curve in shown)

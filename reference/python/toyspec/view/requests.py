@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
     Query = Mapping[str, Sequence[str]]
 
-MOST_BUCKETS = 4096
+MOST_ASKED_BUCKETS = 4096
+"""Number of buckets of a curve that one request may ask for; a pyramid keeps `pyramids.MOST_BUCKETS`."""
 MOST_RUNS = 10_000
 MOST_DRAWN = 50
 """Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
@@ -122,7 +123,7 @@ class Answers:
             raise RefusedError(400, f"{len(runs)} runs; ask for {MOST_RUNS} at most")
         request = Request(
             (cast("Axis", axis),),
-            int(min(MOST_BUCKETS, max(2, _number(query, "buckets", 300.0) or 300.0))),
+            int(min(MOST_ASKED_BUCKETS, max(2, _number(query, "buckets", 300.0) or 300.0))),
             _number(query, "from", None),
             _number(query, "to", None),
         )
@@ -342,7 +343,7 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     reach = _reach(path, curves, base, (begin, end))
     if reach is None:
         return None
-    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     feed = StepBlockFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
@@ -395,7 +396,7 @@ def _nearest(
     reach = _reach(entry.path, curves, base, (begin, min(base.number, begin + 3)))
     if reach is None:
         return None
-    scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_BUCKETS)
+    scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     feed = StepFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])

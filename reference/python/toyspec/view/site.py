@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
-from toyspec.format.run_files import ranks_beside
+from toyspec.format.run_files import parts_below, ranks_beside
 from toyspec.places.addresses import is_address
 from toyspec.places.remote_files import RemoteFile
 from toyspec.view.report import html_report, runs_below
@@ -84,7 +84,7 @@ def _demand_own(roots: Sequence[str], directory: str) -> None:
 def _logs(roots: Sequence[str], directory: str, dialect: DialectChoice) -> Any:
     for stream, run in runs_below(roots, dialect):
         path = stream.path
-        folder = os.path.join("runs", *(part for part in run.split("/") if part not in {"", ".", ".."}))
+        folder = os.path.join("runs", *parts_below(run))
         name = path.rstrip("/").rpartition("/")[2] if is_address(path) else os.path.basename(path)
         place = os.path.join(folder, name)
         size, digest = _copied(path, os.path.join(directory, place))

@@ -12,6 +12,7 @@ from toyspec.cli.figures import cell, duration, figure
 from toyspec.cli.screen.run_list import COLORS, end_of
 from toyspec.escaping import shortened
 from toyspec.runs.metric_names import losses_first
+from toyspec.runs.run_facts import differing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -163,7 +164,8 @@ def _metric(value: float | None, best: float | None) -> ComparedCell:
 
 def _settings(rows: Sequence[dict[str, Any]]) -> Iterator[ComparedLine]:
     names = dict.fromkeys(name for row in rows for name in row["config"])
-    different = [name for name in names if len({_written(row["config"], name) for row in rows}) > 1]
+    telling = differing([row["config"] for row in rows])
+    different = [name for name in names if name in telling]
     yield ComparedLine("settings", f"{len(different)} of {len(names)} differ")
     for name in different:
         written = [_written(row["config"], name) for row in rows]
