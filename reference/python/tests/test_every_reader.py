@@ -16,7 +16,7 @@ import toyspec
 from toyspec.cli.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -86,16 +86,48 @@ def in_table(folder: Path, name: str) -> list[list[str]]:
     return [row for table in tables for row in csv.reader(io.StringIO(table.read_text("utf-8")))]
 
 
-@pytest.mark.parametrize("engine", ["python", ""])
+def id_of(kind: str, door: str) -> str:
+    """Return the id of the run of a value and a way into a log."""
+    return f"{door}.{kind}".replace(" ", "-")
+
+
+class Written(NamedTuple):
+    """A run for each value and way into a log, and what lists and a catalog say of each, by its id."""
+
+    folder: Path
+    listed: dict[str, dict[str, Any]]
+    kept: dict[str, dict[str, Any]]
+
+    def path(self, kind: str, door: str) -> str:
+        """Return the path of the run of a value."""
+        return str(self.folder / "runs" / id_of(kind, door))
+
+
+@pytest.fixture(scope="module", params=["python", ""])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    """Write all runs, read by each engine."""
+    folder = tmp_path_factory.mktemp("written")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", request.param)
+        for door, (write, _, _) in DOORS.items():
+            for kind, (value, _, _) in VALUES.items():
+                with (
+                    contextlib.redirect_stderr(io.StringIO()),
+                    toyspec.start_run(folder / "runs", run_id=id_of(kind, door), git=None) as run,
+                ):
+                    write(run, value)
+        toyspec.build_catalog(folder / "runs", out=folder / "catalog")
+        rows = [each.row() for each in toyspec.list_runs(folder / "runs")]
+        kept = [each.row() for each in toyspec.Catalog(folder / "catalog").runs()]
+        yield Written(folder, {row["run_id"]: row for row in rows}, {row["run_id"]: row for row in kept})
+
+
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("kind", VALUES)
-def test_a_value_is_found_by_every_reader(
-    tmp_path: Path, kind: str, door: str, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_value_is_found_by_every_reader(written: Written, tmp_path: Path, kind: str, door: str) -> None:
     """Tables, summaries, lists, catalogs, comparisons and exports have it, or the log says that it was left out."""
-    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
     value, plain, result = VALUES[kind]
-    write, name, written_as = DOORS[door]
+    _, name, written_as = DOORS[door]
     expected = result if result is not None and door == "extra of an evaluation" else plain
     if door == "loss of a step" and value is None:
         # A step without a loss.
@@ -103,10 +135,9 @@ def test_a_value_is_found_by_every_reader(
     elif door == "loss of a step" and isinstance(value, dict):
         # The parts of a loss have room there.
         written_as = "extra/loss"
-    with contextlib.redirect_stderr(io.StringIO()), toyspec.start_run(tmp_path / "runs", run_id="a", git=None) as run:
-        write(run, value)
-    path = str(tmp_path / "runs" / "a")
-    check_numbers(tmp_path, path, {name + rest: each for rest, each in expected.numbers.items()})
+    path = written.path(kind, door)
+    rows = [rows[id_of(kind, door)] for rows in (written.listed, written.kept)]
+    check_numbers(tmp_path, path, {name + rest: each for rest, each in expected.numbers.items()}, rows)
     check_texts(tmp_path, path, {name + rest: text for rest, text in expected.texts.items()}, door)
     left_out = {} if expected.left_out is None else {written_as + expected.left_out: 1}
     assert left_out == toyspec.history(path).missing["left_out"]
@@ -114,13 +145,10 @@ def test_a_value_is_found_by_every_reader(
     assert bool(left_out) == ("values-left-out" in {each.rule for each in toyspec.check(path).files[0].findings})
 
 
-def check_numbers(folder: Path, path: str, numbers: dict[str, float]) -> None:
-    """Find *numbers* in each place where a metric is."""
+def check_numbers(folder: Path, path: str, numbers: dict[str, float], listed: list[dict[str, Any]]) -> None:
+    """Find *numbers* in each place where a metric is; *listed* is the row of the run in each list."""
     table = toyspec.history(path)
     wide, columns = said("show", path, "--json")["series"], table.to_numpy()
-    (listed,) = [each.row() for each in toyspec.list_runs(folder / "runs")]
-    toyspec.build_catalog(folder / "runs", out=folder / "catalog")
-    (kept,) = [each.row() for each in toyspec.Catalog(folder / "catalog").runs()]
     toyspec.export_runs("csv", path, folder / "csv")
     header, *rows = in_table(folder, "metrics.csv")
     found = {name for name in table if name not in ("step", "loss") and not isinstance(table[name][-1], str)}
@@ -129,7 +157,7 @@ def check_numbers(folder: Path, path: str, numbers: dict[str, float]) -> None:
         assert [repr(number)] == [repr(each) for each in table[name] if each is not None], name
         assert any(same(number, each) for each in columns[name]), name
         assert (1, finite(number)) == (wide[name]["count"], wide[name]["last"]["value"]), name
-        assert listed[f"last.{name}"] == finite(number) == kept[f"last.{name}"], name
+        assert [finite(number)] * 2 == [row[f"last.{name}"] for row in listed], name
         assert any(same(number, row[header.index(name)] or "9") for row in rows), name
         compared = said("compare", path, path, "--metric", name, "--json")
         assert name in json.dumps(compared), name
