@@ -15,11 +15,19 @@ from toyspec.writing import append_file
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.5, 0.999])
-@pytest.mark.parametrize("late", [0, 3])
+@pytest.mark.parametrize("then", [(0, "left"), (3, "left"), (0, "moved"), (3, "deleted")])
 def test_a_stream_that_is_cut_stays_readable(
-    part: float, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    part: float,
+    then: tuple[int, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """What is gone is counted, in the log too; what is left and what follows can be read, with its steps."""
+    """What is gone is counted, in the log too; what is left and what follows can be read, with its steps.
+
+    That the file is moved or deleted before the writer has seen the cut changes nothing.
+    """
+    late, fate = then
     run = toyspec.start_run(tmp_path, run_id="a")
     path = run.events_path
     for step in range(1, 101):
@@ -28,6 +36,10 @@ def test_a_stream_that_is_cut_stays_readable(
     os.truncate(path, int(part * len(whole)))
     for step in range(101, 101 + late):
         run.step(loss=2.0, step=step)
+    if fate == "moved":
+        os.rename(path, tmp_path / "elsewhere")
+    elif fate == "deleted":
+        os.unlink(path)
     # The next look is due now.
     monkeypatch.setattr(append_file, "_monotonic", lambda: float("inf"))
     run.step(loss=3.0, step=200)

@@ -364,6 +364,7 @@ class AppendFile:
                 fact = "the file was deleted, moved or replaced, and could not be written there again"
                 self._give_up(f"{fact} ({cause_of(error)})")
             raise named(error, self.path) from None
+        self._check_size()
 
     def _check_descriptor(self) -> None:
         """Close the file for good if the program has closed its descriptor: the number may be another file's now.
@@ -408,7 +409,8 @@ class AppendFile:
             with contextlib.suppress(OSError):
                 self.calls.close(fresh.descriptor)
             raise
-        old, self._descriptor, self._opened, self.committed = self._descriptor, fresh.descriptor, fresh, copied
+        # `committed` stays: it is more than what was copied if another program has cut the file before.
+        old, self._descriptor, self._opened = self._descriptor, fresh.descriptor, fresh
         with contextlib.suppress(OSError):
             self.calls.close(old)
         if not self._has_started_again:
