@@ -29,7 +29,6 @@ from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
-from toyspec.runs.curves import sparkline
 from toyspec.runs.discovery import logs_in
 from toyspec.runs.run_facts import flat
 from toyspec.runs.summarizing import summarize_run
@@ -320,8 +319,7 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     order = sorted(told, key=lambda name: _better(run, name) == "unknown") if len(told) > _MAX_LISTED else list(told)
     for name in order[:_MAX_LISTED]:
         curve = told[name]
-        is_plain = _is_constant(curve) and not curve.not_finite
-        line = "" if is_plain else sparkline(curve.means(room), "unicode" if terminal.unicode else "ascii")
+        line = curve.line(room, "unicode" if terminal.unicode else "ascii")
         parts = list(_extremes(name, curve, _better(run, name), run.last_step))
         if curve is run.loss and curve.count > 1 and _ends_otherwise(run, curve):
             said = "run_end says" if "final_loss" in (run.end or {}) else "the last step has"

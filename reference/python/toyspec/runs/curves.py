@@ -107,6 +107,12 @@ class Curve:
             means = _halved(means)
         return means
 
+    def line(self, most: int, signs: Literal["unicode", "ascii"] = "unicode") -> str:
+        """Return the shape in *most* characters; empty where all values are one number, which needs no picture."""
+        lowest, highest = self.lowest, self.highest
+        is_flat = not self.not_finite and lowest is not None and highest is not None and lowest[1] == highest[1]
+        return "" if is_flat else sparkline(self.means(most), signs)
+
     def _close(self) -> None:
         self._means.append(_mean(self._open) if len(self._open) != 1 else self._open[0])
         self._open, self._taken = [], 0
@@ -160,6 +166,16 @@ class TagCurve(Curve):
             self._latest_finite = order, value
         self.last = self._latest[0][0], self._latest[1]
         self.last_finite = None if self._latest_finite is None else self._latest_finite[1]
+
+
+def metric_texts(curve: Curve, best: tuple[int, float] | None, most: int) -> tuple[str, str, str]:
+    """Return the last value, the *best* with its step, and the shape in *most* characters, as a table has them."""
+    last = curve.last and curve.last[1]
+    return (
+        "not finite" if last is None else f"{last:.6g}",
+        "" if best is None else f"{best[1]:.6g} at {best[0]}",
+        curve.line(most),
+    )
 
 
 def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
-from toyspec.runs.curves import sparkline
+from toyspec.runs.curves import metric_texts
 from toyspec.runs.rank_states import warnings_in
 from toyspec.runs.rows import titles_of
 
@@ -63,17 +63,10 @@ def _end(run: RunSummary) -> str:
 
 def _cells(run: RunSummary, name: str, *, is_default: bool) -> list[str]:
     found = run.loss_name if is_default else name
-    curve = None if found is None else run.series.get(found)
-    if found is None or curve is None:
+    if found is None or found not in run.series:
         return ["", "", ""]
-    last = curve.last[1] if curve.last is not None else None
-    best = run.best(found)
-    line = sparkline(curve.means(_PARTS), "unicode")
-    return [
-        "not finite" if last is None else f"{last:.6g}",
-        "" if best is None else f"{best[1]:.6g} at {best[0]}",
-        f"`{line}`" if line else "",
-    ]
+    last, best, line = metric_texts(run.series[found], run.best(found), _PARTS)
+    return [last, best, f"`{line}`" if line else ""]
 
 
 def escaped(text: str) -> str:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
-from toyspec.runs.curves import sparkline
+from toyspec.runs.curves import metric_texts
 from toyspec.runs.run_facts import flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.runs.curves import Curve
     from toyspec.runs.summary import RunSummary
 
 _MOST_METRICS = 20
@@ -26,8 +25,8 @@ def run_html(run: RunSummary) -> str:
     """Return state, settings and metrics of *run*, each metric with its curve; text of the log is text."""
     name = escape(shortened(run.facts.name, _CHARS))
     rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in _facts(run))
-    shown = list(run.series.items())[:_MOST_METRICS]
-    metrics = "".join(_metric(run, name, curve) for name, curve in shown)
+    shown = list(run.series)[:_MOST_METRICS]
+    metrics = "".join(_metric(run, name) for name in shown)
     head = "<tr><th>metric</th><th>last</th><th>best</th><th></th></tr>"
     more = len(run.series) - len(shown)
     rest = f"<tr><td>and {more} more</td></tr>" if more > 0 else ""
@@ -50,16 +49,9 @@ def _facts(run: RunSummary) -> Iterator[tuple[str, str]]:
             yield part, ", ".join(named[:_MOST_SETTINGS]) + more
 
 
-def _metric(run: RunSummary, name: str, curve: Curve) -> str:
-    last = curve.last[1] if curve.last is not None else None
-    best = run.best(name)
-    is_flat = curve.lowest is not None and curve.highest is not None and curve.lowest[1] == curve.highest[1]
-    line = "" if is_flat and not curve.not_finite else sparkline(curve.means(_PARTS), "unicode")
-    at = "" if best is None else f"{best[1]:.6g} at {best[0]}"
-    return (
-        f"<tr><td>{_text(name)}</td><td>{'not finite' if last is None else f'{last:.6g}'}</td>"
-        f"<td>{at}</td><td><code>{line}</code></td></tr>"
-    )
+def _metric(run: RunSummary, name: str) -> str:
+    last, best, line = metric_texts(run.series[name], run.best(name), _PARTS)
+    return f"<tr><td>{_text(name)}</td><td>{last}</td><td>{best}</td><td><code>{line}</code></td></tr>"
 
 
 def _text(value: Any) -> str:
