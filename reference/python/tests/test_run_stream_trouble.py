@@ -70,23 +70,29 @@ def test_no_failing_call_ends_the_program_or_spoils_the_stream(
     assert at > 20
 
 
-def test_writing_goes_on_when_a_failure_has_passed(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A disk that is full for a while loses the records of that while; the stream and standard error say how many."""
+class Disk:
+    """A disk that may be full."""
+
     is_full = False
 
-    def write(descriptor: int, data: bytes | memoryview) -> int:
-        if is_full:
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write, or say that there is no room."""
+        if self.is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return os.write(descriptor, data)
 
-    with RunWriter(directory, calls=SystemCalls(write=write)) as run:
+
+def test_writing_goes_on_when_a_failure_has_passed(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A disk that is full for a while loses the records of that while; the stream and standard error say how many."""
+    disk = Disk()
+    with RunWriter(directory, calls=SystemCalls(write=disk.write)) as run:
         run.run_start()
         run.step(loss=0.5)
-        is_full = True
+        disk.is_full = True
         for _ in range(64):
             run.step(loss=0.5)
         assert (True, 64) == (run.active, run.dropped)
-        is_full = False
+        disk.is_full = False
         run.step(loss=0.25)
         assert 64 == run.dropped
     assert ["run_start", "step", "step", "note", "run_end"] == kinds(run)
@@ -103,18 +109,13 @@ def test_what_was_dropped_before_run_start_fits_has_its_cause(
     directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The note and the message say why, also when run_start is written together with the first record that fits."""
-    is_full = True
-
-    def write(descriptor: int, data: bytes | memoryview) -> int:
-        if is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return os.write(descriptor, data)
-
-    with RunWriter(directory, calls=SystemCalls(write=write)) as run:
+    disk = Disk()
+    disk.is_full = True
+    with RunWriter(directory, calls=SystemCalls(write=disk.write)) as run:
         run.run_start()
         run.step(loss=0.5)
         run.step(loss=0.5)
-        is_full = False
+        disk.is_full = False
         run.step(loss=0.25)
     assert ["run_start", "step", "note", "run_end"] == kinds(run)
     assert "2 records were dropped here: No space left on device" == list(read(run.events_path))[2]["text"]

@@ -115,7 +115,10 @@ class AppendFile:
     def __init__(self, opened: opening.Opened, *, options: Options = _DEFAULT) -> None:
         self.path = opened.path
         self.committed = os.fstat(opened.descriptor).st_size
-        """Number of bytes that are known to be whole lines."""
+        """Number of bytes that are known to be whole lines; more than the file has where another program has cut it.
+
+        The next look finds the cut by that, so what happens meanwhile leaves it as large.
+        """
         self.appended = 0
         """Number of lines that this handle has committed."""
         self.moves = opened.moves
@@ -206,7 +209,6 @@ class AppendFile:
             cause = InterruptedError(errno.EINTR, "interrupted", self.path)
             written = bytes_in_file(self._descriptor, data, self.committed)
             if written == len(data):
-                # A file that is smaller was cut by another program: the next look finds that by `committed`.
                 self.committed, self._in_flight = max(self.size, self.committed + len(data)), b""
                 self.appended += 1
             elif written is None:
@@ -338,7 +340,6 @@ class AppendFile:
             raise OSError(errno.ESTALE, "another process is writing the file", self.path)
         end = self.size - written
         self.calls.ftruncate(self._descriptor, end)
-        # A file that is smaller was cut by another program: the next look finds that by `committed`.
         self.committed = max(end, self.committed)
 
     def _look(self) -> None:
@@ -409,7 +410,6 @@ class AppendFile:
             with contextlib.suppress(OSError):
                 self.calls.close(fresh.descriptor)
             raise
-        # `committed` stays: it is more than what was copied if another program has cut the file before.
         old, self._descriptor, self._opened = self._descriptor, fresh.descriptor, fresh
         with contextlib.suppress(OSError):
             self.calls.close(old)

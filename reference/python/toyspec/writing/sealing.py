@@ -154,8 +154,8 @@ class StreamDigest:
 def keep_digest(file: AppendFile) -> None:
     """Let *file* keep the digest of its lines, those that it has now and those to come."""
     digest = StreamDigest()
-    while digest.size < file.committed:
-        digest.add(file.read(digest.size, min(_BLOCK_BYTES, file.committed - digest.size)))
+    while block := file.read(digest.size, min(_BLOCK_BYTES, file.committed - digest.size)):
+        digest.add(block)
     file.digest = digest
 
 
