@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import command, environment, toyspec
+from toyspec import __file__ as package_file
 from toyspec.cli import check, exit_codes
 from toyspec.cli.commands import COMMANDS, command_parser, load
 from toyspec.cli.main import main
@@ -40,10 +41,12 @@ def test_help_fits_a_terminal(name: str, capsys: pytest.CaptureFixture[str], mon
 
 
 def test_every_module_of_a_command_is_listed() -> None:
-    """A module below cli/ with the functions of a command is a command."""
-    folder = Path(load("check").__file__ or "").parent  # type: ignore[attr-defined]
-    found = {path.stem for path in folder.glob("*.py") if "\ndef configure(" in path.read_text(encoding="utf-8")}
-    assert set(COMMANDS) == found
+    """A module in cli/ or in the commands of a room with the functions of a command is that command."""
+    package = Path(package_file).parent
+    paths = [path for folder in ("cli", "*/commands") for path in package.glob(f"{folder}/*.py")]
+    found = {path.stem: path for path in paths if "\ndef configure(" in path.read_text(encoding="utf-8")}
+    loaded = {name: Path(load(name).__file__ or "") for name in COMMANDS}  # type: ignore[attr-defined]
+    assert loaded == found
 
 
 def test_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every command by name; a command's module is imported only when it is called."""
+"""Every command by name, and the module that has it, which is imported only when the command is called."""
 
 from __future__ import annotations
 
@@ -51,6 +51,13 @@ COMMANDS: dict[str, str] = {
     "completion": "print a completion script for a shell",
 }
 
+# The commands of a room are in ``toyspec.ROOM.commands``, all others in ``toyspec.cli``, each in a module of its name.
+_ROOMS: dict[str, str] = {
+    "sync": "stores",
+    "push": "stores",
+    "pull": "stores",
+}
+
 
 # The schema of what each command prints with --json; of guard, and of sync --watch, that of each line.
 ANSWERS: dict[str, str] = {
@@ -94,7 +101,8 @@ class Command(Protocol):
 
 def load(name: str) -> Command:
     """Return the module of the command *name*, which must be one of COMMANDS."""
-    return cast("Command", import_module(f"toyspec.cli.{name}"))
+    room = _ROOMS.get(name)
+    return cast("Command", import_module(f"toyspec.{room}.commands.{name}" if room else f"toyspec.cli.{name}"))
 
 
 def command_parser(name: str) -> Parser:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
-from toyspec.cli.push import failed, needed
-from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.errors import PlaceError
+from toyspec.stores.commands.push import failed, needed
+from toyspec.stores.commands.reports import SyncShower, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace

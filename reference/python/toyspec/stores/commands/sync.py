@@ -12,9 +12,9 @@ from toyspec.cli.figures import size
 from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
-from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
+from toyspec.stores.commands.reports import SyncShower, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -11,10 +11,10 @@ from toyspec.cli.figures import size
 from toyspec.cli.formats.tally import counted
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
-from toyspec.cli.sync_reports import SyncShower, chosen_settings
 from toyspec.cli.terminal import tell
 from toyspec.errors import PlaceError
 from toyspec.escaping import printable
+from toyspec.stores.commands.reports import SyncShower, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace

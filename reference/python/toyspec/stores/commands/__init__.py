@@ -1,0 +1,1 @@
+"""``toyspec sync``, ``push`` and ``pull``."""
