@@ -64,7 +64,7 @@ def test_other_address_changes_every_file(moved: Path) -> None:
     made = project_files(moved)
     assert "module code.other.test/lab/logs/reference/go\n" in made["reference/go/go.mod"]
     assert 'fast = ["py-logs-engine==' in made["pyproject.toml"]
-    assert '"py-logs[azure,remote]"' in made["pyproject.toml"]
+    assert '"py-logs[remote]"' in made["pyproject.toml"]
     assert 'import { Writer } from "npm-logs/node";' in made["reference/typescript/README.md"]
     for name, text in made.items():
         assert not [address for address in old if address.rstrip("/") in text], name

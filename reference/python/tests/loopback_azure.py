@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
@@ -17,15 +16,13 @@ from loopback_store import BUCKET, LoopbackServer, body_of, forget
 
 ACCOUNT = "devstoreaccount1"
 KEY = b64encode(b"secretsecret").decode()
-_LISTED = re.compile(rb"<(Committed|Uncommitted|Latest)>([^<]+)<")
 
 
 @dataclass
 class Blob:
-    """A blob with its blocks by name; one that was written in one request has no names."""
+    """A blob at one time."""
 
     data: bytes
-    blocks: dict[str, bytes]
     tag: str
 
 
@@ -34,25 +31,18 @@ class Container:
     """What is there, what was asked, and what is refused."""
 
     blobs: dict[str, Blob] = field(default_factory=dict)
-    staged: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    requests: list[tuple[str, int]] = field(default_factory=list)
-    """Kind and content size of each request that writes or asks for blocks."""
     versions: list[bytes] = field(default_factory=list)
-    refusals: dict[str, int] = field(default_factory=dict)
-    """The status that answers each kind of request, instead of the container."""
+    writes: list[int] = field(default_factory=list)
+    """The content size of each request that writes."""
+    refusal: int | None = None
+    """The status that answers each request that writes, instead of the container."""
     port: int = 0
     lock: Any = field(default_factory=threading.RLock)
 
-    @property
-    def received(self) -> int:
-        """Number of bytes of content in all requests that write."""
-        return sum(size for _, size in self.requests)
-
-    def keep(self, key: str, data: bytes, blocks: dict[str, bytes] | None = None) -> Blob:
+    def keep(self, key: str, data: bytes) -> Blob:
         """Make the content of a blob, as another program would."""
         self.versions.append(data)
-        self.staged.pop(key, None)
-        self.blobs[key] = Blob(data, blocks or {}, f'"0x{len(self.versions):X}"')
+        self.blobs[key] = Blob(data, f'"0x{len(self.versions):X}"')
         return self.blobs[key]
 
 
@@ -69,68 +59,36 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        """Answer with a list, the blocks of a blob, or its content."""
+        """Answer with a list, or with the content of a blob."""
         with self.container.lock:
-            key, comp, query = self._parts()
-            blob = self.container.blobs.get(key)
-            if comp == "list":
+            parts = urlsplit(self.path)
+            query = parse_qs(parts.query)
+            blob = self.container.blobs.get(self._key())
+            if query.get("comp") == ["list"]:
                 self._list(query.get("prefix", [""])[0])
-            elif comp == "blocklist" and self._refused("get blocks", b""):
-                pass
             elif blob is None:
                 self._answer(404)
-            elif comp == "blocklist":
-                named = "".join(f"<Block><Name>{n}</Name><Size>{len(d)}</Size></Block>" for n, d in blob.blocks.items())
-                self._answer(200, f"<BlockList><CommittedBlocks>{named}</CommittedBlocks></BlockList>".encode(), blob)
             else:
                 self._content(blob)
 
     def do_PUT(self) -> None:
-        """Stage a block, make a blob of blocks, or of the content."""
+        """Make a blob of the content, on its conditions."""
         body = body_of(self)
-        with self.container.lock:
-            key, comp, query = self._parts()
-            kind = {"block": "block", "blocklist": "list"}.get(comp, "whole")
-            if self._refused(kind, body):
-                return
-            store = self.container
-            blob = store.blobs.get(key)
-            if kind == "block":
-                store.staged.setdefault(key, {})[query["blockid"][0]] = body
-                self._answer(201)
+        store = self.container
+        with store.lock:
+            store.writes.append(len(body))
+            blob = store.blobs.get(self._key())
+            if store.refusal is not None:
+                self._answer(store.refusal, b"<Error><Code>Refused</Code><Message>secretsecret</Message></Error>")
             elif self.headers.get("If-None-Match") == "*" and blob:
                 self._answer(409)
             elif self.headers.get("If-Match") not in (None, blob and blob.tag):
                 self._answer(412)
-            elif kind == "whole":
-                self._answer(201, blob=store.keep(key, body))
             else:
-                self._commit(key, body)
+                self._answer(201, blob=store.keep(self._key(), body))
 
-    def _commit(self, key: str, body: bytes) -> None:
-        store, blocks = self.container, {}
-        blob = store.blobs.get(key)
-        known = {b"Committed": blob.blocks if blob else {}, b"Uncommitted": store.staged.get(key, {})}
-        known[b"Latest"] = known[b"Committed"] | known[b"Uncommitted"]
-        for kind, name in _LISTED.findall(body):
-            if name.decode() not in known[kind]:
-                self._answer(400)
-                return
-            blocks[name.decode()] = known[kind][name.decode()]
-        self._answer(201, blob=store.keep(key, b"".join(blocks.values()), blocks))
-
-    def _parts(self) -> tuple[str, str, dict[str, list[str]]]:
-        parts = urlsplit(self.path)
-        query = parse_qs(parts.query)
-        return unquote(parts.path).removeprefix(f"/{ACCOUNT}/{BUCKET}/"), query.get("comp", [""])[0], query
-
-    def _refused(self, kind: str, body: bytes) -> bool:
-        self.container.requests.append((kind, len(body)))
-        status = self.container.refusals.get(kind)
-        if status is not None:
-            error = b"<Error><Code>Refused</Code><Message>secretsecret</Message></Error>"
-            self._answer(status, b"" if status < 400 else error)
-        return status is not None
+    def _key(self) -> str:
+        return unquote(urlsplit(self.path).path).removeprefix(f"/{ACCOUNT}/{BUCKET}/")
 
     def _content(self, blob: Blob) -> None:
         first, mark, last = (self.headers.get("x-ms-range") or self.headers.get("Range") or "").partition("-")

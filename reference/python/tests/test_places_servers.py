@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import subprocess
 import time
@@ -103,31 +102,6 @@ def test_two_that_are_killed_again_and_again(bucket: str, tmp_path: Path) -> Non
 def test_azure(container: str, tmp_path: Path) -> None:
     """A container of Azure is kept in step by two processes that are killed, too."""
     _keep_and_kill(f"{container}/runs", tmp_path / "runs", stream(60_000))
-
-
-@needs_azure
-def test_blob_grows_by_blocks_in_a_real_store(container: str, tmp_path: Path) -> None:
-    """A blob that another program wrote whole is sent whole once, then only new bytes are sent."""
-    from obstore.store import AzureStore
-
-    from toyspec.sync.run_sync import SyncSettings
-    from toyspec.sync.syncing import Syncing
-
-    address = f"{container}/runs/a+b_c=1,d/events.jsonl"
-    path = tmp_path / "runs" / "a+b_c=1,d" / "events.jsonl"
-    path.parent.mkdir(parents=True)
-    whole = stream(20_000)
-    lines = [whole.index(b"\n", at) + 1 for at in range(400_000, len(whole) - 100, 50_000)]
-    objects = AzureStore(BUCKET, client_options={"allow_http": True})
-    obstore.put(objects, "runs/a+b_c=1,d/events.jsonl", whole[: lines[0]], use_multipart=False)
-    syncing = Syncing(str(tmp_path / "runs"), f"{container}/runs", SyncSettings())
-    for before, end in itertools.pairwise([0, *lines, len(whole)]):
-        path.write_bytes(whole[:end])
-        report = syncing.once()
-        assert [] == report.runs[0].facts
-        # The first pass finds the blob in step, and the second one sends it whole.
-        assert {lines[0]: 0, lines[1]: end}.get(end, end - before) == report.sent
-        assert whole[:end] == b"".join(place_of(address).blocks(address))
 
 
 def _keep_and_kill(to: str, runs: Path, whole: bytes) -> None:

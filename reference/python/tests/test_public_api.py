@@ -224,7 +224,6 @@ INTERNAL = {
 
 OF_AN_EXTRA = {"toyspec.places.file_systems": "fsspec", "toyspec.places.object_stores": "obstore"}
 OF_AN_EXTRA |= {"toyspec.sync.s3_buckets": "boto3", "toyspec.sync.stores": "obstore"}
-OF_AN_EXTRA |= {"toyspec.sync.azure_containers": "azure"}
 OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 

@@ -182,7 +182,6 @@ def test_place_that_cannot_be_written_is_given_up(
 @pytest.mark.parametrize(
     ("address", "missing", "fact"),
     [
-        ("az://c/a", "toyspec.sync.azure_containers", "writing it needs azure-storage-blob; install it with"),
         ("s3://bucket/a", "toyspec.sync.s3_buckets", "writing it needs boto3; install it with"),
         ("hf://me/runs", "", "a commit for each poll is too many; send runs there with `toyspec push`"),
         ("sftp://host/a", "", "sftp:// cannot be kept in step; use s3://, gs://, az:// or a directory"),
@@ -193,8 +192,6 @@ def test_place_that_needs_something_says_what(
 ) -> None:
     """A package that is not there is named, with the command that installs it."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "a")
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
     if missing:
         monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(PlaceError, match=fact):

@@ -20,7 +20,6 @@ from toyspec.sync.run_files import files_of, is_of_log, kept_name
 from toyspec.sync.run_sync import SyncSettings
 from toyspec.sync.spans import LocalFile, ShortenedError
 from toyspec.sync.syncing import Syncing
-from toyspec.sync.targets import CannotExtendError
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -395,35 +394,3 @@ def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) ->
     """A last part that is too small is joined with the one before."""
     s3 = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
     assert starts == s3._copied_starts(Entry("x", size, "id"))
-
-
-def test_errors_of_azure_say_what_to_do() -> None:
-    """Another writer, a store that takes no blocks, an empty answer and a store that is away have an error each."""
-    azure = pytest.importorskip("toyspec.sync.azure_containers", reason="the extra azure is not installed")
-    from azure.core.exceptions import HttpResponseError, ServiceRequestError
-
-    def status(code: int | None) -> Any:
-        error = HttpResponseError("secret")
-        error.status_code = code
-        return error
-
-    cases: list[tuple[Any, type[Exception], str, bool]] = [
-        *((status(code), ChangedError, "", True) for code in (404, 409, 412)),
-        *((status(code), CannotExtendError, "it can only be sent whole", False) for code in (401, 403, 405, 501)),
-        (status(400), CannotExtendError, "it can only be sent whole", True),
-        (status(299), MalformedAnswerError, "has no ETag", True),
-        (status(300), PlaceError, "300", True),
-        (status(503), PlaceError, "503", True),
-        *((kind("secret"), MalformedAnswerError, "has no ETag", True)
-          for kind in (AttributeError, KeyError, TypeError, ValueError)),
-        (ServiceRequestError("secret: timed out"), PlaceError, "no answer in time", True),
-        (ServiceRequestError("secret"), PlaceError, "no connection", True),
-    ]  # fmt: skip
-    for error, kind, text, has_blocks in cases:
-        container = azure.AzureContainer.__new__(azure.AzureContainer)
-        container._has_blocks = True
-        with pytest.raises(kind) as caught, container._reported("az://c/x", "ETag"):
-            raise error
-        assert (kind, has_blocks) == (type(caught.value), container._has_blocks)
-        assert text in str(caught.value)
-        assert "secret" not in str(caught.value)

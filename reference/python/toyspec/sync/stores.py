@@ -1,4 +1,4 @@
-"""Stores that take a condition with a write, through obstore: Google Cloud Storage, and whole blobs of Azure."""
+"""Stores that take a condition with a write, through obstore: those of Google and Azure."""
 
 from __future__ import annotations
 

@@ -196,15 +196,7 @@ def target_of(address: str) -> Target:
         from toyspec.sync.folders import Folder
 
         return Folder()
-    if scheme == "az":
-        place = place_of(address)
-        try:
-            from toyspec.sync.azure_containers import AzureContainer
-        except ImportError:
-            fact = "writing it needs azure-storage-blob; install it with `python -m pip install 'toyspec[azure]'`"
-            raise PlaceError(address, fact) from None
-        return AzureContainer(host, place, seconds=request_seconds())
-    if scheme == "gs":
+    if scheme in ("gs", "az"):
         place = place_of(address)
         from toyspec.sync.stores import ConditionalStore
 

@@ -34,9 +34,8 @@ name. Each write names the object that it replaces, so two of these commands
 never undo each other. After any interruption, call it again.
 
 With --watch, PLACE gets new lines at each poll. A stream that it only takes
-whole (s3:// below 5 MiB, az:// below 256 KiB, gs://) waits for a second for
-each 2 KiB of it, or until it reaches 5 MiB, a quarter of that, a sixteenth and
-so on.
+whole (s3:// below 5 MiB, gs://, az://) waits for a second for each 2 KiB of it,
+or until it reaches 5 MiB, a quarter of that, a sixteenth and so on.
 --max-delay D sends it after D seconds at the latest. If it takes T seconds to
 reach 5 MiB, that costs up to T/2D times 5 MiB more.
 
