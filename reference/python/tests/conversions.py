@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.checker import check
 from toyspec.convert import ConversionReport, export_runs, import_runs
-from toyspec.convert.format_modules import HOMES, load
+from toyspec.convert.format_modules import FORMATS
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def samples() -> list[Path]:
 
 def importable_samples() -> list[Path]:
     """Return the directories of the samples that can be imported without another package."""
-    return [path for path in samples() if path.name in HOMES and load(path.name).FORMAT.import_needs is None]
+    return [path for path in samples() if path.name in FORMATS and FORMATS[path.name].import_needs is None]
 
 
 def accounted(report: ConversionReport) -> ConversionReport:

@@ -21,14 +21,11 @@ from toyspec.cli.commands import load as command_module
 from toyspec.cli.main import main
 from toyspec.convert import (
     export_runs,
-    exportable,
     import_runs,
-    importable,
     imported_bundles,
     importing,
     tensorboard_messages,
 )
-from toyspec.convert.format_modules import HOMES, load
 from toyspec.convert.imported_bundles import safe_run_id
 
 if TYPE_CHECKING:
@@ -197,18 +194,6 @@ def test_ended_adds_a_run_end(tmp_path: Path) -> None:
 def test_any_name_gives_a_safe_run_id(name: str, expected: str) -> None:
     """Names of other tools become names of directories."""
     assert expected == safe_run_id(name)
-
-
-def test_every_format_declares_its_causes_once() -> None:
-    """The page of formats lists what the code may report: names are unique, and texts are plain."""
-    for name in HOMES:
-        known = load(name).FORMAT
-        assert name == known.name
-        for causes in (known.import_causes, known.export_causes):
-            assert len({cause.name for cause in causes}) == len(causes)
-        for cause in (*known.import_causes, *known.export_causes):
-            assert not cause.meaning.endswith(".")
-    assert set(HOMES) <= {*importable(), *exportable()}
 
 
 def test_every_sample_is_recognised(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from toyspec.convert import incoming_files, sources
 from toyspec.convert.exported_runs import ExportedRun, bins_of, by_record
-from toyspec.convert.incoming_files import FILE_CAUSES, IncomingArtifact, IncomingMedia, file_below, settled
-from toyspec.convert.losses import MILLISECONDS, NO_PLACE, PART_DROPPED, SUPERSEDED, Ledger
+from toyspec.convert.incoming_files import IncomingArtifact, IncomingMedia, file_below, settled
+from toyspec.convert.losses import NO_PLACE, Ledger
 from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
 from toyspec.convert.wandb_media import WandbMedia, taken_objects
 from toyspec.errors import SourceError
@@ -77,7 +77,7 @@ def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:
 
 def test_items_of_a_run_are_these(tmp_path: Path) -> None:
     """Every member of a record is an item with name, value, time, step and place; what is superseded is dropped."""
-    run, ledger = bundle(tmp_path / "a", *RECORDS), Ledger((SUPERSEDED,))
+    run, ledger = bundle(tmp_path / "a", *RECORDS), Ledger()
     found = [(item.kind, item.name, item.value, *item[4:]) for item in run.items(ledger, attempts="all")]
     assert (ITEMS, len(ITEMS), {}) == (found, ledger.items, lost(ledger))
     latest = list(run.items(ledger))
@@ -97,8 +97,8 @@ def test_facts_of_a_run_are_these(tmp_path: Path) -> None:
     run = bundle(tmp_path / "a", *RECORDS)
     assert ({"lr": 0.5, "net/depth": 2, "net/own": {}}, "a") == (run.settings, run.run_id)
     assert (1780219800.0, 1780219801.5, RECORDS[-1]) == (run.started, run.wall(1.5), run.end)
-    ledger = Ledger((MILLISECONDS,))
-    items = list(run.items(Ledger((SUPERSEDED,))))
+    ledger = Ledger()
+    items = list(run.items(Ledger()))
     assert 1780219802500 == run.wall_ms(next(item for item in items if item.kind == "definition"), ledger)
     assert {} == lost(ledger)
     assert 1780219801000 == run.wall_ms(items[5]._replace(t=1.0004), ledger)
@@ -212,7 +212,7 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[tu
 def test_objects_of_wandb_are_media_or_counted(files: Path, name: str) -> None:
     """Each file is an event with its sizes and caption, and what is left of the object is reported."""
     members, expected, losses = OBJECTS[name]
-    ledger = Ledger((*FILE_CAUSES, NO_PLACE, PART_DROPPED))
+    ledger = Ledger()
     found = []
     for event in WandbMedia(str(files), ledger).events({"t": 1.0, "step": 2}, "m", dict(members), "here"):
         media = event.pop("file").content
@@ -225,7 +225,7 @@ def test_objects_of_wandb_are_media_or_counted(files: Path, name: str) -> None:
 
 def test_bins_of_wandb_are_those_of_the_log(tmp_path: Path) -> None:
     """Packed bins begin at the least value, and are equally wide."""
-    ledger = Ledger((NO_PLACE,))
+    ledger = Ledger()
     packed = {"_type": "histogram", "values": [1, 2], "packedBins.min": -1, "packedBins.size": 0.5}
     for edges in ({"packedBins.count": 2}, {"bins": [-1, -0.5, 0]}):
         (event,) = WandbMedia("", ledger).events({}, "m", {**packed, **edges}, "here")
@@ -235,7 +235,7 @@ def test_bins_of_wandb_are_those_of_the_log(tmp_path: Path) -> None:
 
 def test_table_of_wandb_is_csv(files: Path, tmp_path: Path) -> None:
     """Its rows are the cells of the file, whose name says what it is."""
-    ledger = Ledger(FILE_CAUSES)
+    ledger = Ledger()
     object_ = {"_type": "table-file", "path": "t.table.json", "ncols": 1, "nrows": 1, "log_mode": "IMMUTABLE"}
     (event,) = WandbMedia(str(files), ledger).events({}, "m", object_, "here")
     placed = event["file"].placed(str(tmp_path / "b"), ledger)
@@ -252,7 +252,7 @@ def test_members_of_an_object_are_taken_from_its_row() -> None:
 def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path stays below the folder, a name that is taken gets a number, and a large file stays where it is."""
     monkeypatch.setattr(incoming_files, "MOST_COPIED_BYTES", 9)
-    ledger, target = Ledger(FILE_CAUSES), str(tmp_path / "bundle")
+    ledger, target = Ledger(), str(tmp_path / "bundle")
     made = []
     for name in ("w/a.png", "w/a.png", "../../w/./b", "..", ""):
         event = {"kind": "artifact", "t": 1.0, "file": IncomingArtifact(str(files / "a.png"), name, "here")}
@@ -274,7 +274,7 @@ def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: p
 
 def test_file_that_is_gone_is_counted(tmp_path: Path) -> None:
     """The event has no record then; a system that is only busy is not blamed on the file."""
-    ledger = Ledger(FILE_CAUSES)
+    ledger = Ledger()
     assert settled({"file": IncomingArtifact(str(tmp_path / "none"), "n", "here")}, str(tmp_path), ledger) is None
     assert settled({"file": IncomingMedia(File(5), "there")}, str(tmp_path), ledger) is None
     fact = "a file is a path or bytes, and not of type int"
@@ -321,7 +321,7 @@ def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monke
 
 def test_files_without_a_place_are_dropped_one_by_one(files: Path) -> None:
     """All but those below a folder that has one; a folder that is missing has none."""
-    ledger = Ledger((NO_PLACE,))
+    ledger = Ledger()
     drop_files(str(files.parent), str(files), ledger, but=str(files / "sub"))
     names = ["a.png", "b.png", "inner", "link", "t.table.json"]
     sizes = [(files / name).stat().st_size for name in names]
@@ -375,7 +375,7 @@ def test_copy_of_a_source_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch)
 
 def test_numbers_that_are_not_finite_are_shown() -> None:
     """A report has them as texts."""
-    ledger = Ledger((NO_PLACE,), max_examples=1)
+    ledger = Ledger(max_examples=1)
     ledger.items += 2
     ledger.drop(NO_PLACE, "a", nan)
     ledger.drop(NO_PLACE, "b", inf)

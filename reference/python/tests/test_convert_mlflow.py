@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.convert import export_runs, mlflow_export, mlflow_import
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, Ledger
-from toyspec.convert.mlflow_import import CLAMPED, LARGEST, TAG, MlflowImport
+from toyspec.convert.losses import Ledger
+from toyspec.convert.mlflow_import import LARGEST, MlflowImport
 
-CAUSES = [DAMAGED, NO_PLACE, NOT_FINITE, STEP_UNUSABLE, CLAMPED, TAG, TIME_JUMPS, TIME_UNUSABLE]
 WALL = 1_790_000_000_000
 """A time in milliseconds since the Unix epoch."""
 TABLES = """
@@ -45,7 +44,7 @@ def _database(
 
 
 def _events(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], Ledger]:
-    ledger = Ledger(CAUSES)
+    ledger = Ledger()
     found: list[dict[str, Any]] = []
     with closing(database):
         for event in MlflowImport(database, "r", ledger, lambda _: iter(())).events():

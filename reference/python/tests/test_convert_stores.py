@@ -12,9 +12,9 @@ import pytest
 
 from conversions import SAMPLES, imported, records
 from toyspec.convert import mlflow_store, trackio_store
-from toyspec.convert.format_modules import HOMES, exportable, exporter, importable, importer, load
+from toyspec.convert.format_modules import FORMATS, exportable, exporter, importable, importer, load
 from toyspec.convert.importing import import_runs
-from toyspec.convert.losses import DAMAGED, NO_PLACE, Ledger
+from toyspec.convert.losses import Ledger
 from toyspec.convert.mlflow_others import artifacts_in, image_name, local_directory, note_elsewhere, others_of
 from toyspec.errors import SourceError
 
@@ -48,7 +48,7 @@ def test_folder_without_a_run_says_what_is_expected(name: str, tmp_path: Path) -
 def test_unknown_formats_name_the_known_ones() -> None:
     """The message has the name and all that may be chosen."""
     for call, name, fact in (
-        (load, "none", f"unknown format 'none'; known are {', '.join(HOMES)}"),
+        (load, "none", f"unknown format 'none'; known are {', '.join(FORMATS)}"),
         (importer, "none", f"'none' cannot be imported; known are {', '.join(importable())}"),
         (exporter, "neptune", f"nothing is exported to neptune; known are {', '.join(exportable())}"),
     ):
@@ -134,7 +134,7 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
         "INSERT INTO inputs VALUES ('d', 'RUN', 'r'), ('d', 'RUN', 'q'), ('d', 'MODEL', 'r')",
         f"INSERT INTO runs VALUES ('r', '{store / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), ('r', 's3://b/x')",
     )
-    ledger = Ledger((NO_PLACE, DAMAGED))
+    ledger = Ledger()
     found = []
     for event in others_of(str(path), "r", 9.0, ledger):
         file = event.pop("file", None)
@@ -157,7 +157,7 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
 
 def test_artifacts_that_are_nowhere_are_not_noted(tmp_path: Path) -> None:
     """A run without an address of artifacts, and a folder that is missing, have none."""
-    ledger = Ledger((NO_PLACE,))
+    ledger = Ledger()
     note_elsewhere(None, ledger)
     note_elsewhere("", ledger)
     assert ([], []) == (list(artifacts_in(str(tmp_path / "none"), 0.0, ledger, is_own=True)), ledger.notes)
@@ -165,7 +165,7 @@ def test_artifacts_that_are_nowhere_are_not_noted(tmp_path: Path) -> None:
 
 def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
     """What SQLite says is the value."""
-    ledger = Ledger((NO_PLACE, DAMAGED))
+    ledger = Ledger()
     assert [] == list(others_of(str(database(tmp_path / "x.db", "CREATE TABLE runs (a)")), "r", 0.0, ledger))
     assert [("database", "no such column: artifact_uri")] == [
         (each.place, each.value) for loss in ledger.losses for each in loss.examples

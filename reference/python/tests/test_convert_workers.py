@@ -18,7 +18,7 @@ from toyspec import system_calls
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, export_slices, exportable, exported_runs, import_runs, imported_bundles
-from toyspec.convert.format_modules import load
+from toyspec.convert.format_modules import FORMATS
 from toyspec.distributed.threads import Threads
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def runs_to_export(folder: Path) -> None:
 @pytest.mark.parametrize("name", exportable())
 def test_export_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Files, reports and errors are equal, beside what is there already."""
-    if load(name).FORMAT.export_unit == "all":
+    if FORMATS[name].export_unit == "all":
         pytest.skip("one process writes it, whatever the number of workers")
     runs_to_export(tmp_path / "runs")
     (tmp_path / "more").mkdir()

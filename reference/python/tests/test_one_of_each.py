@@ -19,7 +19,7 @@ from conversions import SAMPLES, samples
 from toyspec import list_runs
 from toyspec.cli.main import main
 from toyspec.convert import import_runs
-from toyspec.convert.format_modules import HOMES, load
+from toyspec.convert.format_modules import FORMATS
 from toyspec.format.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"
@@ -101,19 +101,21 @@ def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> No
     assert [] == lying(tmp_path)
 
 
-@pytest.mark.parametrize("name", sorted(HOMES))
+@pytest.mark.parametrize("name", sorted(FORMATS))
 def test_page_says_what_is_read_in_place(name: str, tmp_path: Path) -> None:
     """A format that is checked, shown and followed where it is has a sample that is."""
     place = DIALECTS / name if (DIALECTS / name).is_dir() else SAMPLES / name
     shutil.copytree(place, tmp_path / "run", ignore=shutil.ignore_patterns("*.py", "*.ml", "sample.json"))
-    assert (load(name).FORMAT.in_place != "no") == bool(list(list_runs(tmp_path / "run")))
+    page = (SAMPLES.parents[3] / "docs/reference/formats.md").read_text(encoding="utf-8")
+    in_place = page.partition(f"](#{name}) | ")[2].partition(" | ")[0]
+    assert (in_place != "no") == bool(list(list_runs(tmp_path / "run")))
 
 
 def test_every_format_has_a_sample() -> None:
     """A format or a dialect that is added needs a sample and the program that wrote it."""
     names = {folder.name for folder in samples()}
     # CSV and MLPerf logs are dialects, with samples there.
-    assert {*HOMES, *PROFILES} - {"csv", "mllog"} == names
+    assert {*FORMATS, *PROFILES} - {"csv", "mllog"} == names
     assert {dialect.name for dialect in dialects()} == {folder.name for folder in DIALECTS.iterdir()}
     # One program writes several samples.
     own = "".join((SAMPLES / name).read_text(encoding="utf-8") for name in ("make_own.py", "munin/make.ml"))

@@ -22,7 +22,7 @@ from test_convert_round_trips import munin_root
 from test_convert_tables import sample_of
 from test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
-from toyspec.convert.format_modules import load
+from toyspec.convert.format_modules import FORMATS
 from toyspec.convert.protobuf import double_field, field, integer_field
 from toyspec.format.dialects import dialects
 
@@ -30,7 +30,7 @@ FOLDER = Path(__file__).parent / "whole_conversions"
 RUNS = Path(__file__).parent / "transcripts" / "sorts"
 _MOST_LINES = 60
 _DEEP = "[" * 2000
-EXPORTED = [name for name in exportable() if load(name).FORMAT.export_needs is None]
+EXPORTED = [name for name in exportable() if FORMATS[name].export_needs is None]
 
 
 def _report(report: ConversionReport, *bases: Path) -> Iterator[str]:

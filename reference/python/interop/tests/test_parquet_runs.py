@@ -90,5 +90,5 @@ def test_damaged_table_is_an_error_that_names_it(name: str, tmp_path: Path) -> N
     data[4:200] = bytes(196)
     (tmp_path / "0000.parquet").write_bytes(data)
     with pytest.raises(SourceError, match=r"0000\.parquet"):
-        list(next(importer(name).find_runs(str(tmp_path))).events(Ledger(())))
+        list(next(importer(name).find_runs(str(tmp_path))).events(Ledger()))
     assert not importer(name).recognise(str(tmp_path / "none"))

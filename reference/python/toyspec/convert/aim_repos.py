@@ -13,14 +13,9 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.extras import needed
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
     NO_PLACE,
-    NOT_FINITE,
-    ROUNDED,
-    STEP_UNUSABLE,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     Cause,
     as_measure,
     as_setting,
@@ -38,31 +33,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
-
-FORMAT = Format(
-    name="aim",
-    title="Aim",
-    files="a repository: a directory `.aim`, or the directory with it",
-    item="items",
-    mapping=(
-        MappingRow("value of a metric", "`scalars`; its time is `t`"),
-        MappingRow("the context `subset`", "`SUBSET/` before the name; other contexts as `key=value/`"),
-        MappingRow("epoch", "`epoch`"),
-        MappingRow("run attributes", "`config`"),
-        MappingRow("name, experiment, tags, description", "`name`, `group`, `tags`, `notes`"),
-        MappingRow("images, texts, distributions, figures, audio", "dropped, one item for each sequence"),
-    ),
-    lossless="finite numbers with steps, times and epochs; attributes",
-    version="aim 3.29.1",
-    import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, SETTING_AS_TEXT, NO_PLACE,
-    ),
-    import_needs="aim",
-    notes=(
-        "Only a copy of the repository is opened, since Aim writes into what it opens.",
-        "The copy is indexed first: Aim reads nothing of a run that its user interface has not indexed.",
-    ),
-)  # fmt: skip
 
 _REPOSITORY = ".aim"
 _CHUNKS = os.path.join("meta", "chunks")

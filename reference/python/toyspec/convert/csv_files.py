@@ -8,8 +8,7 @@ from collections import deque
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.convert.formats import Format, MappingRow
-from toyspec.convert.losses import DAMAGED, NO_PLACE, NULL, SUPERSEDED, Cause, Ledger
+from toyspec.convert.losses import NO_PLACE, NULL, Cause, Ledger
 
 if TYPE_CHECKING:
     from _csv import Writer
@@ -21,32 +20,6 @@ TIME_OF_ROW = Cause("time-of-row", "changed", "the value has the time of the fir
 
 # A later value at a step whose row was written begins a new row of that step.
 _OPEN_ROWS = 4096
-
-FORMAT = Format(
-    name="csv",
-    title="CSV",
-    files="`RUN/metrics.csv`: a row for each step, a column for each metric; cells without a value are blank; "
-    "`RUN/texts.csv` where texts were logged",
-    item="items",
-    mapping=(
-        MappingRow("column `step`", "`step`; blank for values without one, which have a row for each record"),
-        MappingRow("column `elapsed_s`", "`t` of the first value in the row, in seconds since the start of the run"),
-        MappingRow("column of a name", "a number of `step`, `scalars`, `eval` or `system`, by its full name"),
-        MappingRow("`nan`", "null"),
-        MappingRow(
-            "row of `texts.csv`: `at_step`, `elapsed_s`, `name`, `text`",
-            "a text of `scalars` or `eval`, by its full name",
-        ),
-    ),
-    lossless="numbers, to the last digit",
-    version="Python's csv, pandas 3",
-    in_place="yes",
-    export_causes=(NULL, TIME_OF_ROW, SUPERSEDED, NO_PLACE, DAMAGED),
-    notes=(
-        "Any CSV with a step column, those of Lightning and Keras too, is read as a dialect; see below.",
-        "Settings, notes and other records are not in the table; `toyspec export json` keeps them.",
-    ),
-)
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
@@ -78,7 +51,7 @@ def _table(folder: str, name: str, header: list[str]) -> Iterator[Writer]:
 def _contents(run: ExportedRun) -> tuple[list[str], bool]:
     """Return the names of the measures, sorted, and whether there are texts: a table needs all of them first."""
     names, has_texts = set[str](), False
-    for item in run.items(Ledger(FORMAT.export_causes)):
+    for item in run.items(Ledger()):
         if item.kind == "measure":
             names.add(item.name)
         has_texts = has_texts or item.kind == "text"

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.losses import (
-    DAMAGED,
     NO_PLACE,
-    NOT_FINITE,
     REPEATED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     Cause,
     as_measure,
     drop_damage,
@@ -44,11 +38,6 @@ if TYPE_CHECKING:
 
 PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
 TEXT_AS_NOTE = Cause("text-as-note", "changed", "a value that is not a number becomes a note")
-
-CAUSES = (
-    NOT_FINITE, ROUNDED, PHASE, STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, TEXT_AS_NOTE, REPEATED, NO_PLACE,
-    DAMAGED,
-)  # fmt: skip
 
 _LARGEST_EXACT = 2**53
 # Some programs write other records before those with times and settings.

@@ -6,8 +6,8 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.convert.dialect_import import CAUSES, choice_of, events_of
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.dialect_import import choice_of, events_of
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.sources import files_below, identity_of, is_file, name_below
 from toyspec.errors import SourceError, StreamError
 from toyspec.format.dialects import dialect_named, dialects
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
 
-
-MAPPING = (
-    MappingRow("the step key", "`step`"),
-    MappingRow("the time key", "`t`, in seconds since the second of the first record; 0 where there is none"),
-    MappingRow("the epoch key", "`epoch`"),
-    MappingRow("the phase key", "`phase`; other phases than toy/v1 has are put before the names"),
-    MappingRow("a metric", "a value of `scalars`, one record for each record there"),
-    MappingRow("settings, in the first record", "`config`"),
-    MappingRow("any other member", "dropped, one item each"),
-)
 
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")
 
@@ -58,7 +48,6 @@ class DialectImporter:
         self._choice = dialect or DialectChoice()
         self._name = name
         self._others = others
-        self.FORMAT = format_of(self._dialect(name)) if name else _ANY
 
     def recognise(self, path: str) -> bool:
         """Return whether the file *path* is of the dialect, or a directory with such files."""
@@ -119,34 +108,6 @@ def _head_of(path: str) -> bytes:
         return unpacked_head(path, HEAD_BYTES)[0] if is_file(path) else b""
     except (StreamError, GzipDataError):
         return b""
-
-
-def format_of(dialect: Dialect) -> Format:
-    """Return the description of *dialect*."""
-    program = f"{dialect.source.program} {dialect.source.version}".strip() if dialect.source else "many programs"
-    return Format(
-        name=dialect.name,
-        title=dialect.title,
-        files=", ".join(f"`{name}`" for name in dialect.files) or "any name",
-        item="members",
-        mapping=MAPPING,
-        lossless="finite numbers",
-        version=program,
-        import_causes=CAUSES,
-        notes=(dialect.loses,) if dialect.loses else (),
-    )
-
-
-_ANY = Format(
-    name="log",
-    title="Logs of other programs",
-    files="any name",
-    item="members",
-    mapping=MAPPING,
-    lossless="finite numbers",
-    version="many programs",
-    import_causes=CAUSES,
-)
 
 
 def _united(directory: str, files: list[str]) -> list[str]:

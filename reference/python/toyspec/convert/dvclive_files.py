@@ -11,19 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
     DAMAGED,
-    MILLISECONDS,
     NO_PLACE,
-    NOT_FINITE,
     NULL,
     REPEATED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     WITHOUT_STEP,
     as_measure,
     as_setting,
@@ -44,25 +37,6 @@ if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.losses import Ledger
 
-
-FORMAT = Format(
-    name="dvclive",
-    title="DVCLive",
-    files="a directory with `metrics.json` and `plots/metrics/*.tsv`, as DVCLive writes it",
-    item="items",
-    mapping=(
-        MappingRow("row of `plots/metrics/NAME.tsv`", "`scalars`, in the order of steps; its timestamp is `t`"),
-        MappingRow("`params.yaml`", "`config`; reading it needs `toyspec[dvclive]`"),
-        MappingRow("value of `metrics.json` without a table", "`scalars` without a step"),
-        MappingRow("images and other plots", "dropped, one item for each file"),
-        MappingRow("`dvc.yaml`", "not read: it describes the plots"),
-    ),
-    lossless="finite numbers, parameters; times, where the tables have them, at whole milliseconds",
-    version="dvclive 3.49",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, REPEATED, NO_PLACE, DAMAGED),
-    export_causes=(NULL, MILLISECONDS, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
-    notes=("The folder does not say how the run ended.",),
-)
 
 _PLOTS = "plots"
 _TABLES = os.path.join(_PLOTS, "metrics")

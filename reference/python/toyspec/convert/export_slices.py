@@ -140,7 +140,7 @@ def _export(job: ExportJob, options: ExportOptions, scratch: str) -> _Slice:
     if run is None:
         return _Slice(report)
     run.run_id = job.run_id or safe_run_id(run.run_id)
-    ledger = run.ledger(module.FORMAT.export_causes, max_examples=options.max_examples)
+    ledger = run.ledger(max_examples=options.max_examples)
     entry = report_of(run, options)
     # The name is new for each try: a worker that was given up may still write.
     folder = tempfile.mkdtemp(dir=scratch)

@@ -27,7 +27,6 @@ from toyspec.reading.stream_files import locate_stream, stream_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from toyspec.convert.losses import Cause
     from toyspec.reading.records import Record
 
 ItemKind = Literal["setting", "fact", "measure", "text", "note", "definition", "resume", "end", "record"]
@@ -99,11 +98,9 @@ class ExportedRun:
         self.started = unix_seconds(self.start.get("started_at"))
         """Start of the run in seconds since the Unix epoch; None where it is not known."""
 
-    def ledger(
-        self, causes: Iterable[Cause], *, max_examples: int, watch: Callable[[int], None] | None = None
-    ) -> Ledger:
-        """Return the ledger of an export of the run for *causes*; the logs of its other ranks are dropped in it."""
-        ledger = Ledger((*causes, OTHER_RANK), max_examples=max_examples, watch=watch)
+    def ledger(self, *, max_examples: int, watch: Callable[[int], None] | None = None) -> Ledger:
+        """Return the ledger of an export of the run ; the logs of its other ranks are dropped in it."""
+        ledger = Ledger(max_examples=max_examples, watch=watch)
         for rank, path in ranks_beside(self.stream).items():
             ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
         return ledger

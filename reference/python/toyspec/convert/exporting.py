@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from toyspec.convert.export_slices import ExportJob, ExportOptions, export_in_parallel, free_name, open_run, report_of
-from toyspec.convert.format_modules import exporter
+from toyspec.convert.format_modules import FORMATS, exporter
 from toyspec.convert.formats import Relocating, paths_of
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES
@@ -49,7 +49,7 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
     ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
     """
     module = exporter(format)
-    known = module.FORMAT
+    known = FORMATS[format]
     target = os.fspath(out)
     place, name = os.path.split(os.path.abspath(target))
     partial = os.path.join(place, f"{_PARTIAL}{name}")
@@ -92,7 +92,7 @@ def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) 
             if run is not None:
                 run.run_id = free_name(safe_run_id(run.run_id), names)
                 advance = options.total.advance
-                ledger = run.ledger(module.FORMAT.export_causes, max_examples=options.max_examples, watch=advance)
+                ledger = run.ledger(max_examples=options.max_examples, watch=advance)
                 made.append((report_of(run, options), ledger))
                 yield run, ledger
             else:

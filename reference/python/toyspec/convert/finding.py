@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
-from toyspec.convert.format_modules import ANY_LOG, HOMES, importer, load
+from toyspec.convert.format_modules import ANY_LOG, FORMATS, importer, load
 from toyspec.convert.sources import files_below, head_of
 from toyspec.errors import SourceError, ToyspecError
 from toyspec.findings import PathError
@@ -40,7 +40,7 @@ def recognised(path: str, dialect: DialectChoice | None = None) -> list[str]:
 
 
 def _own_formats(path: str) -> list[str]:
-    return [name for name in HOMES if hasattr(load(name), "find_runs") and load(name).recognise(path)]
+    return [name for name, known in FORMATS.items() if known.imports and load(name).recognise(path)]
 
 
 class FileOwners:
@@ -98,7 +98,7 @@ class ImportableRuns:
 
     def title_of(self, name: str) -> str:
         """Return the title of the format *name*."""
-        return importer(name).FORMAT.title
+        return FORMATS[name].title
 
 
 def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
-    from toyspec.convert.losses import Cause, Ledger
+    from toyspec.convert.losses import Ledger
 
 
 def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -17,39 +17,21 @@ def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
-class MappingRow(NamedTuple):
-    """What one thing of the foreign format is in toy/v1."""
-
-    theirs: str
-    ours: str
-
-
 class Format(NamedTuple):
-    """What a format is and how it is mapped."""
+    """What a format is called, and what can be done with it."""
 
     name: str
     title: str
-    files: str
-    """The files that make up a run."""
-    item: str
-    """What is counted as one item, in the plural."""
-    mapping: tuple[MappingRow, ...]
-    lossless: str
-    """What comes back unchanged, in a few words."""
-    version: str
-    """The program and its version with which the round trip is tested."""
-    in_place: str = "no"
-    """Which of its files are checked, shown and followed where they are: yes, no, or what they are called."""
-    import_causes: tuple[Cause, ...] = ()
-    """Why items are changed or dropped by an import; empty where there is none."""
-    export_causes: tuple[Cause, ...] = ()
-    notes: tuple[str, ...] = ()
-    """Sentences for the page of formats."""
+    module: str
+    imports: bool = True
+    exports: bool = True
     import_needs: str | None = None
     """The extra to install for importing."""
     export_needs: str | None = None
     export_unit: Literal["run", "table", "all"] = "run"
     """What an export writes on its own: a run, a part of tables that ``join`` puts together, or all runs at once."""
+    item: str = "items"
+    """What is counted as one item, in the plural."""
 
 
 class ForeignRun(NamedTuple):
@@ -76,8 +58,6 @@ class ForeignRun(NamedTuple):
 class Importer(Protocol):
     """What the module of a format that can be imported defines."""
 
-    FORMAT: Format
-
     def recognise(self, path: str) -> bool:
         """Return whether the file or directory at *path* is of this format; raise OSError if it cannot be read."""
 
@@ -96,8 +76,6 @@ class Relocating(Protocol):
 
 class Exporter(Protocol):
     """What the module of a format that can be exported to defines."""
-
-    FORMAT: Format
 
     def export(self, runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
         """Write *runs* into *directory*, which exists and is empty."""

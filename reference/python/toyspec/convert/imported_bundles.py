@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.format_modules import importer
+from toyspec.convert.format_modules import FORMATS
 from toyspec.convert.incoming_files import files_to_bring, settled
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import REPORT_FILE, RunConversion
@@ -98,7 +98,7 @@ class ImportPlan:
             encodable(source if is_address(source) else os.path.abspath(source))
             for source in (run.source, *run.other_sources)
         ]
-        run_id, earlier = names.of(sources, run.dialect or importer(name).FORMAT.name)
+        run_id, earlier = names.of(sources, run.dialect or name)
         return PlannedImport(name, run, sources[0], run_id, earlier)
 
 
@@ -157,14 +157,13 @@ class _Import:
     def go(self) -> RunConversion:
         """Import the run."""
         plan, options = self._plan, self._options
-        known = importer(plan.name).FORMAT
         made = RunConversion(
-            format=self._run.dialect or known.name,
+            format=self._run.dialect or plan.name,
             source=plan.source,
             target=encodable(self._target),
             run_id=plan.run_id,
             identity=self._run.identity,
-            item=known.item,
+            item=FORMATS[plan.name].item if plan.name in FORMATS else "members",
         )
         try:
             os.makedirs(options.root, exist_ok=True)
@@ -176,7 +175,7 @@ class _Import:
             if before is not None and _key(before) == _key(made):
                 # A worker made it, and was lost before it could report it.
                 return before
-            ledger = Ledger(known.import_causes, max_examples=options.max_examples, watch=options.advance)
+            ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
             self._write(made, ledger, partial)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
 from toyspec.convert.exported_runs import drop_file
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
@@ -20,22 +20,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-
-FORMAT = Format(
-    name="json",
-    title="JSON array",
-    files="`RUN.json`: an array of the records, one on each line; `JSON.parse` and `fetch().json()` read it",
-    item="records",
-    mapping=(MappingRow("element", "record"),),
-    lossless="every record",
-    version="Node's JSON.parse",
-    import_causes=(INVALID, DAMAGED),
-    export_causes=(NO_PLACE, DAMAGED),
-    notes=(
-        "An integer beyond 2^53 is exact in the file; JavaScript rounds it when it parses.",
-        "Files of media and artifacts stay in the bundle; the report of the export names each.",
-    ),
-)
 
 _HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 24

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
     PART_DROPPED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     WITHOUT_STEP,
     Ledger,
     as_measure,
@@ -35,25 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.formats import ForeignRun
     from toyspec.reading.records import Record
-
-
-FORMAT = Format(
-    name="kaun",
-    title="kaun/v1",
-    files="a run directory with `run.json` and `events.jsonl`",
-    item="items",
-    mapping=(
-        MappingRow("scalar", "`scalars`, one record each; `wall_time` is `t`"),
-        MappingRow("`minimize`", "`define`, once for each tag"),
-        MappingRow("`config`, `tags`, `experiment` of the manifest", "`config`, `tags` and `group` of `run_start`"),
-    ),
-    lossless="scalars, settings, tags",
-    version="toyspec itself",
-    in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PART_DROPPED, NO_PLACE, DAMAGED),
-    export_causes=(NOT_FINITE, WITHOUT_STEP, SUPERSEDED, NO_PLACE, DAMAGED),
-)
 
 
 def recognise(path: str) -> bool:
@@ -68,7 +45,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 
 def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
     manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
-    scratch = Ledger(FORMAT.import_causes)
+    scratch = Ledger()
     first = next((record.time for record in records(stream, "kaun/v1", scratch)), None)
     timeline = Timeline(ledger, earliest((manifest.get("created_at"), first)))
     start = timeline.run_start()

@@ -10,7 +10,7 @@ import msgspec
 from toyspec.escaping import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from toyspec.read_reports import ReadReport
 
@@ -21,7 +21,7 @@ MAX_EXAMPLES = 5
 
 
 class Cause(NamedTuple):
-    """Why items are changed or dropped; each format lists its own."""
+    """Why items are changed or dropped."""
 
     name: str
     effect: Effect
@@ -109,7 +109,6 @@ class Ledger:
 
     def __init__(
         self,
-        causes: Iterable[Cause],
         *,
         max_examples: int = MAX_EXAMPLES,
         watch: Callable[[int], None] | None = None,
@@ -122,7 +121,6 @@ class Ledger:
         """Number of dropped items."""
         self.notes: list[str] = []
         """Facts about the run as a whole."""
-        self._causes = {cause.name: cause for cause in causes}
         self._losses: dict[str, Loss] = {}
         self._max_examples = max_examples
         self._is_changed = False
@@ -130,8 +128,8 @@ class Ledger:
 
     @property
     def losses(self) -> list[Loss]:
-        """What each cause did, in the order in which the format lists them."""
-        return [self._losses[name] for name in self._causes if name in self._losses]
+        """What each cause did, in the order in which they occurred."""
+        return list(self._losses.values())
 
     @property
     def is_settled(self) -> bool:
@@ -178,10 +176,9 @@ class Ledger:
             self._watch(size)
 
     def _add(self, cause: Cause, count: int, place: str, value: object, became: object) -> None:
-        declared = self._causes[cause.name]
         loss = self._losses.get(cause.name)
         if loss is None:
-            loss = self._losses[cause.name] = Loss(cause.name, declared.effect, declared.meaning, 0, [])
+            loss = self._losses[cause.name] = Loss(cause.name, cause.effect, cause.meaning, 0, [])
         loss.count += count
         if len(loss.examples) < self._max_examples:
             before, after = _said(value), None if became is None else _said(became)

@@ -8,17 +8,10 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.exported_runs import by_record
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
 from toyspec.convert.losses import (
     BINARY32,
-    DAMAGED,
     NO_PLACE,
     NOT_FINITE,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     Cause,
     Ledger,
     as_measure,
@@ -37,29 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.formats import ForeignRun
 
 REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
 RENAMED = Cause("renamed", "changed", "the training loss of the run, by whatever name, is the loss of the entry")
 TOO_LARGE = Cause("too-large", "changed", "a number beyond binary32 is written as null")
-
-FORMAT = Format(
-    name="metrics",
-    title="metrics/v1",
-    files="`metrics.jsonl`",
-    item="items",
-    mapping=(
-        MappingRow(
-            "entry", "`scalars` with `loss`, `grad_norm`, `throughput_samples_per_sec` and the members of `extra`"
-        ),
-        MappingRow("`wall_time_ms`", "`t`, in seconds"),
-        MappingRow("a record with a step and a loss", "written as an entry; other numbers of the record are `extra`"),
-    ),
-    lossless="import: all numbers; export: the numbers of steps with a loss, rounded to binary32",
-    version="toyspec itself",
-    in_place="yes",
-    import_causes=(NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, NO_PLACE, DAMAGED),
-    export_causes=(NOT_FINITE, BINARY32, TOO_LARGE, RENAMED, REQUIRED, SUPERSEDED, NO_PLACE, DAMAGED),
-)
 
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
 _FRAMING = frozenset(["step", "wall_time_ms", "extra"])
@@ -116,7 +91,7 @@ def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
 def _loss_of(run: ExportedRun) -> str:
     """Return the name of the training loss of *run*, as `toyspec show` finds it."""
     names: set[str] = set()
-    for item in run.items(Ledger(FORMAT.export_causes)):
+    for item in run.items(Ledger()):
         if item.kind == "measure" and item.name in LOSS_NAMES:
             names.add(item.name)
             if item.name == LOSS_NAMES[0]:

@@ -10,23 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
-from toyspec.convert.losses import (
-    DAMAGED,
-    MILLISECONDS,
-    NO_PLACE,
-    NOT_FINITE,
-    NULL,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
-    WITHOUT_STEP,
-)
-from toyspec.convert.mlflow_export import AS_TEXT, NAME, PART_DROPPED, REASON, write_runs
+from toyspec.convert.formats import ForeignRun
+from toyspec.convert.mlflow_export import write_runs
 from toyspec.convert.mlflow_files import file_runs
-from toyspec.convert.mlflow_import import CLAMPED, TAG, MlflowImport
+from toyspec.convert.mlflow_import import MlflowImport
 from toyspec.convert.mlflow_others import others_of
 from toyspec.convert.sources import identity_of
 from toyspec.errors import SourceError
@@ -36,42 +23,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-
-FORMAT = Format(
-    name="mlflow",
-    title="MLflow",
-    files="a database `mlflow.db`, or a directory `mlruns`; each run that is not deleted",
-    item="items",
-    mapping=(
-        MappingRow("metric", "`scalars`, one record each; the timestamp is `t`"),
-        MappingRow("param", "`config`; values are texts, as MLflow keeps them"),
-        MappingRow("experiment", "`group`"),
-        MappingRow(
-            "tags `mlflow.runName`, `mlflow.note.content`, `mlflow.source.git.commit`", "`name`, `notes`, `git`"
-        ),
-        MappingRow("other tags", "`tags`, as `key=value`"),
-        MappingRow("artifact below the directory of the store", "`artifact`, with the file"),
-        MappingRow("picture of `log_image` with a key and a step", "`media`"),
-        MappingRow("artifact elsewhere on this machine", "`reference`"),
-        MappingRow("dataset", "dropped"),
-        MappingRow("status", "`run_end`: FINISHED completed, FAILED errored, KILLED aborted; none while RUNNING"),
-    ),
-    lossless="import: metrics, params; export: numbers, at whole milliseconds",
-    version="mlflow-skinny 3.17",
-    export_unit="all",
-    export_needs="mlflow",
-    import_causes=(
-        NOT_FINITE, CLAMPED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, TAG, *FILE_CAUSES, NO_PLACE, DAMAGED,
-    ),
-    export_causes=(
-        NULL, MILLISECONDS, AS_TEXT, NAME, REASON, WITHOUT_STEP, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE,
-        DAMAGED,
-    ),
-    notes=(
-        "MLflow's database keeps an infinity as the largest number; an import takes that for an infinity.",
-        "An export is a database `mlflow.db`: `mlflow ui --backend-store-uri sqlite:///mlflow.db` shows it.",
-    ),
-)  # fmt: skip
 
 _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
 

@@ -7,13 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.dialect_logs import DialectImporter
-from toyspec.convert.formats import Format, MappingRow
 from toyspec.convert.losses import (
-    DAMAGED,
-    MILLISECONDS,
     NO_PLACE,
     NULL,
-    SUPERSEDED,
 )
 
 if TYPE_CHECKING:
@@ -27,24 +23,6 @@ if TYPE_CHECKING:
 _READER = DialectImporter("mllog")
 recognise = _READER.recognise
 find_runs = _READER.find_runs
-
-FORMAT = Format(
-    name="mllog",
-    title="MLPerf logs (MLLOG)",
-    files="`RUN/result_0.txt`; an import takes any text with lines of `:::MLLOG`",
-    item="items",
-    mapping=(
-        MappingRow("`init_start`", "begins an attempt; each is a run; `config` in its metadata is `config`"),
-        MappingRow("key with a number", "a value of `scalars`; `step_num` in the metadata is `step`"),
-        MappingRow("key with a text", "`note`"),
-        MappingRow("`run_stop` with status", "written for `reason`: success or aborted"),
-    ),
-    lossless="export: numbers, steps, settings, at whole milliseconds",
-    version="mlperf-logging 4.1.68",
-    in_place="yes",
-    import_causes=_READER.FORMAT.import_causes,
-    export_causes=(NULL, MILLISECONDS, SUPERSEDED, NO_PLACE, DAMAGED),
-)
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -9,7 +9,6 @@ import msgspec
 
 from toyspec.convert.incoming_files import MISSING_FILE, IncomingArtifact, IncomingMedia, file_below
 from toyspec.convert.losses import (
-    DAMAGED,
     NOT_FINITE,
     PART_DROPPED,
     SUPERSEDED,
@@ -77,7 +76,7 @@ class MuninImport:
         if is_wall(self._manifest.get("started_at")):
             yield self._manifest["started_at"]
         elif os.path.isfile(path):
-            for record in records(path, None, Ledger([DAMAGED]), dialect="munin"):
+            for record in records(path, None, Ledger(), dialect="munin"):
                 yield record.value.get("timestamp", record.value.get("ts"))
 
     def _start(self) -> Iterator[dict[str, Any]]:

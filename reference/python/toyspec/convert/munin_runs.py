@@ -6,23 +6,12 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.incoming_files import FILE_CAUSES, MISSING_FILE
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
-    DAMAGED,
-    NO_PLACE,
-    NOT_FINITE,
-    PART_DROPPED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
-    WITHOUT_STEP,
     Cause,
 )
-from toyspec.convert.munin_export import NULL_UNREAD, SETTING_AS_TEXT, STATUSES, write_run
-from toyspec.convert.munin_import import PARAMETERS, MuninImport
+from toyspec.convert.munin_export import write_run
+from toyspec.convert.munin_import import MuninImport
 from toyspec.convert.sources import files_below, identity_of, object_in, size_of
 from toyspec.errors import SourceError
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
@@ -34,44 +23,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 UNKNOWN = Cause("unknown", "dropped", "the event or its members are not those of munin")
-
-FORMAT = Format(
-    name="munin",
-    title="munin",
-    files="a run directory with `run.json` and `events.jsonl`, or a root: `experiments/EXPERIMENT/runs/ID`",
-    item="items",
-    mapping=(
-        MappingRow("`metric` events of one step and time", "a `scalars` record; `timestamp` is `t`"),
-        MappingRow("`define_metric`", "`define`; `step_metric` is `step_name`"),
-        MappingRow("`notes`, `tags`, `summary`", "`note`, with that topic"),
-        MappingRow("`media`: image, audio, file", "`media`, the file unchanged"),
-        MappingRow("`media`: table", "`media` of type `text/csv`"),
-        MappingRow("`artifact_output`", "`artifact`, with its files; a `reference` without them"),
-        MappingRow("`artifact_input`", "`reference` to `munin:NAME:VERSION`, with the role `input`"),
-        MappingRow("`parent_id`", "`parent` of `run_start`"),
-        MappingRow("`resumed`, at the last step", "`run_resume`"),
-        MappingRow(
-            "`finished`, with the status " + ", ".join(f"`{status}`" for status in STATUSES.values()),
-            "`run_end`, with the reason " + ", ".join(f"`{reason}`" for reason in STATUSES),
-        ),
-        MappingRow("`params`, `name`, `tags`, `group`", "`config`, `name`, `tags`, `group` of `run_start`"),
-        MappingRow("`experiment`", "`group`, for a run without a group"),
-        MappingRow("`provenance`: command, notes, hostname, revision", "`argv`, `notes`, `host`, `git` of `run_start`"),
-        MappingRow("environment, process, directory, all else in the manifest", "`note` with the topic `provenance`"),
-    ),
-    lossless="numbers with steps, settings that are not nested, definitions of metrics, media, artifacts",
-    version="toyspec itself; made after the sources of munin, July 2026",
-    in_place="yes",
-    import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PARAMETERS, PART_DROPPED, SUPERSEDED, UNKNOWN,
-        *FILE_CAUSES, DAMAGED,
-    ),
-    export_causes=(
-        NOT_FINITE, NULL_UNREAD, WITHOUT_STEP, SETTING_AS_TEXT, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE,
-        DAMAGED,
-    ),
-    notes=("munin lists runs by an index in its root; without an index, as in a new directory, it reads the folders.",),
-)  # fmt: skip
 
 _SCHEMA_VERSION = 2
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, TIME_JUMPS, TIME_UNUSABLE, Cause, at_step
+from toyspec.convert.losses import INVALID, NO_PLACE, Cause, at_step
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
 from toyspec.convert.timeline import Timeline, earliest
@@ -29,33 +29,6 @@ FRACTION = Cause(
 )
 DENSITY = Cause("density", "changed", "a histogram of densities is written with them as its counts")
 FILE_MISSING = Cause("file-missing", "changed", "the downloaded file is not there: it is named without size and digest")
-
-FORMAT = Format(
-    name="neptune",
-    title="Neptune exports",
-    files="the directory of Parquet files that `neptune-exporter export` made; that of the files beside it, as `files`",
-    item="rows",
-    mapping=(
-        MappingRow("`float_series`, and series of integers and booleans", "`scalars`, one for each value"),
-        MappingRow("`string_series`", "`texts` of `scalars`"),
-        MappingRow("`histogram_series`", "`histogram`"),
-        MappingRow("`file`, `file_series`", "`reference`, with size and digest where the file is there"),
-        MappingRow("`float`, `int`, `bool`, `string`, `datetime`, `string_set`", "`config`, by their paths"),
-        MappingRow("`sys/name`, `sys/description`, `sys/tags`, `sys/group_tags`", "`name`, `notes`, `tags`"),
-        MappingRow("`sys/hostname`, `sys/creation_time`, `project_id`", "`host`, `started_at`, `group`"),
-        MappingRow("`sys/failed`", "`run_end`: errored where it is true, else completed"),
-    ),
-    lossless="numbers with steps that are integers, times at whole milliseconds, texts, histograms, attributes",
-    version="made after the schema of neptune-exporter, March 2026, with pyarrow 26",
-    import_needs="parquet",
-    import_causes=(
-        FRACTION, DENSITY, FILE_MISSING, TIME_JUMPS, TIME_UNUSABLE, INVALID, NO_PLACE, DAMAGED,
-    ),
-    notes=(
-        "All parts of a run are one run, and each project is a group of runs.",
-        "Files are found in `files`, next to the directory of Parquet files.",
-    ),
-)  # fmt: skip
 
 _MARKS = ("project_id", "run_id", "attribute_path", "attribute_type", "timestamp")
 _SUFFIX = ".parquet"

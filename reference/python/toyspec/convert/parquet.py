@@ -14,8 +14,8 @@ import msgspec
 from toyspec.convert.admission import Admission
 from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.extras import needed
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, SUPERSEDED, Cause, at_step
+from toyspec.convert.formats import ForeignRun
+from toyspec.convert.losses import DAMAGED, INVALID, Cause, at_step
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
 from toyspec.errors import SourceError
 from toyspec.writing.logged_values import nonfinite
@@ -27,32 +27,6 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
-
-FORMAT = Format(
-    name="parquet",
-    title="Parquet",
-    files="a directory with `runs.parquet` and `values.parquet`; DuckDB, Polars, pandas and Spark read them",
-    item="items",
-    mapping=(
-        MappingRow(
-            "`runs.run_id` string, `name`, `group`, `notes`, `started_at` string; `tags` list of strings", "run_start"
-        ),
-        MappingRow("`runs.config` string, JSON", "`config`"),
-        MappingRow("`runs.reason` string, `error` string, `ended_at` string", "run_end"),
-        MappingRow("`runs.run_start`, `runs.run_end` string, JSON", "the whole record; null where there is none"),
-        MappingRow("`values.run_id`, `values.kind` string", "the run, and the kind of the record"),
-        MappingRow("`values.t` double, `values.step` int64", "`t` and `step`; null where the record has no step"),
-        MappingRow("`values.name` string, `values.value` double", "a number by its full name"),
-        MappingRow("`values.record` string, JSON", "a record without numbers, for example a `note`; null for a number"),
-    ),
-    lossless="all but what a resumption superseded and the files of media; each number comes back as `scalars`",
-    version="pyarrow 26, DuckDB 2, Polars 2",
-    export_unit="table",
-    import_needs="parquet",
-    export_needs="parquet",
-    import_causes=(INVALID, DAMAGED),
-    export_causes=(BEYOND_INT64, SUPERSEDED, NO_PLACE, DAMAGED),
-)
 
 RUNS, VALUES = "runs.parquet", "values.parquet"
 _TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", "error", "ended_at")

@@ -7,23 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert import tensorboard_messages, tensorboard_records
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.incoming_files import MISSING_FILE
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
-    BINARY32,
     DAMAGED,
-    NO_PLACE,
-    NOT_FINITE,
-    NULL,
-    PART_DROPPED,
-    STEP_UNUSABLE,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
-    WITHOUT_STEP,
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.convert.tensorboard_export import CAPTION, NOT_A_PARAMETER, REASON, EventExport
-from toyspec.convert.tensorboard_import import NOT_UTF8, EventImport, EventWriters, writers_of
+from toyspec.convert.tensorboard_export import EventExport
+from toyspec.convert.tensorboard_import import EventImport, EventWriters, writers_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -31,49 +21,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-
-FORMAT = Format(
-    name="tensorboard",
-    title="TensorBoard event files",
-    files="each directory with files `*tfevents*` is a run; they are read in the order of their times",
-    item="values",
-    mapping=(
-        MappingRow(
-            "scalar (`simple_value`, or a tensor with one number)", "`scalars`, one record each, with its own time"
-        ),
-        MappingRow("hyperparameters (`_hparams_/session_start_info`)", "`config` and `group` of `run_start`"),
-        MappingRow("`_hparams_/session_end_info`", "`reason` of `run_end`"),
-        MappingRow("text", "`texts` of `scalars`; with the tag `note`, a `note`"),
-        MappingRow("image, audio", "`media`, the files unchanged; an export writes pictures, and sounds as WAV"),
-        MappingRow("histogram", "`histogram`"),
-        MappingRow("session log `START` (`purge_step`)", "`run_resume` from the step before"),
-        MappingRow("wall time", "`t`, in seconds since the second of the first event"),
-        MappingRow("larger tensor, graph", "dropped"),
-    ),
-    import_causes=(
-        NOT_FINITE,
-        TIME_JUMPS,
-        TIME_UNUSABLE,
-        STEP_UNUSABLE,
-        NOT_UTF8,
-        PART_DROPPED,
-        MISSING_FILE,
-        NO_PLACE,
-        DAMAGED,
-    ),
-    export_causes=(
-        BINARY32, NULL, WITHOUT_STEP, NOT_A_PARAMETER, REASON, CAPTION, MISSING_FILE, NO_PLACE, DAMAGED,
-    ),
-    notes=(
-        "A file that begins after another one has ended continues its run.",
-        "Processes that wrote in one directory at the same time are runs of their own, in one group.",
-        "TensorBoard stores binary32: an import gives exactly that number, an export rounds to it.",
-        "A flipped byte costs one value, and the report names its place; TensorBoard itself stops there.",
-        "Event files do not say how a run ended, unless it has hyperparameters: `--ended` adds a `run_end`.",
-    ),
-    lossless="import: scalars, text, pictures, sounds, hyperparameters; export: numbers of binary32, histograms",
-    version="tensorboard 2.21",
-)  # fmt: skip
 
 _MARK = "tfevents"
 

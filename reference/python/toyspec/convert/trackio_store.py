@@ -13,21 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened, tables_of
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.incoming_files import MISSING_FILE
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
     NOT_FINITE,
-    NULL,
-    PART_DROPPED,
     REPEATED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
-    WITHOUT_STEP,
     Ledger,
     as_measure,
     at_step,
@@ -36,7 +27,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
 from toyspec.convert.timeline import Timeline, earliest
-from toyspec.convert.trackio_export import CLOCK, write_runs
+from toyspec.convert.trackio_export import write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
 from toyspec.format.dialect_mapping import not_finite
@@ -47,36 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
-
-FORMAT = Format(
-    name="trackio",
-    title="Trackio",
-    files="a database `PROJECT.db`, or a directory with some, or with the fragments of the JSON Lines mode",
-    item="items",
-    mapping=(
-        MappingRow("metric row", "`scalars`; the timestamp is `t`; names of nested values are joined by a slash"),
-        MappingRow("config", "`config`; `_Group` is `group`"),
-        MappingRow("system metric row", "`system`, in `extra`"),
-        MappingRow("text, markdown", "`texts` of `scalars`"),
-        MappingRow("image, audio, video, HTML, 3D object", "`media`, the file unchanged"),
-        MappingRow("table", "`media` of type `text/csv`"),
-        MappingRow("histogram", "`histogram`"),
-        MappingRow("trace", "`sample`, with its `messages`"),
-        MappingRow("alert", "`alert`; its title is the rule"),
-        MappingRow("artifact that the run made or used", "`reference`, without its files"),
-    ),
-    lossless="import: finite numbers, config; export: numbers with steps",
-    version="trackio 0.43",
-    in_place="its fragments",
-    export_unit="all",
-    export_needs="trackio",
-    import_causes=(
-        NOT_FINITE, ROUNDED, TIME_JUMPS, TIME_UNUSABLE, STEP_UNUSABLE, PART_DROPPED, REPEATED, MISSING_FILE,
-        NO_PLACE, DAMAGED,
-    ),
-    export_causes=(NULL, CLOCK, WITHOUT_STEP, PART_DROPPED, MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED),
-    notes=("Trackio's times are those of its flushes: many rows have the same one, which the report notes.",),
-)  # fmt: skip
 
 _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
 _TABLES = frozenset(["metrics", "configs", "project_metadata"])
@@ -302,7 +263,7 @@ class _Import:
     def events(self) -> Iterator[dict[str, Any]]:
         """Yield ``run_start`` and the rows in the order in which they were logged."""
         ledger = self._ledger
-        scratch = Ledger(FORMAT.import_causes)
+        scratch = Ledger()
         self._timeline = Timeline(ledger, earliest(_wall(time) for _, time, _, _ in self._rows(scratch)))
         start = self._timeline.run_start(name=self._name)
         ledger.note(_FLUSH_NOTE)

@@ -6,30 +6,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
-from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import (
-    DAMAGED,
-    NO_PLACE,
-    NOT_FINITE,
-    NULL,
-    PART_DROPPED,
-    REPEATED,
-    ROUNDED,
-    STEP_UNUSABLE,
-    SUPERSEDED,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
-)
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.wandb_export import (
-    CLOCK,
-    NO_END,
-    ONE_TIME,
-    REFUSED,
-    SAME_STEP,
-    STEP_BACKWARDS,
-    WITHOUT_STEP,
     WandbExport,
 )
 from toyspec.convert.wandb_import import WandbImport
@@ -42,64 +21,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.losses import Ledger
-
-FORMAT = Format(
-    name="wandb",
-    title="W&B offline runs",
-    files="`wandb/offline-run-*/run-*.wandb`, or the file alone; those beside it of the same run are a part of it",
-    item="items",
-    mapping=(
-        MappingRow("history", "`scalars`, one for each row; `_step` is `step`, `_timestamp` is `t`"),
-        MappingRow("names of nested values", "joined by a dot, as W&B shows them"),
-        MappingRow("config", "`config` of `run_start`, as it was at the end"),
-        MappingRow("display name, group, notes, tags, host, commit, arguments", "members of `run_start`"),
-        MappingRow("system metrics", "`system`, in `extra`"),
-        MappingRow("`define_metric`", "`define`; a summary of min or max is the goal"),
-        MappingRow("text in the history", "`texts` of `scalars`"),
-        MappingRow("alert", "`alert`; its title is the rule"),
-        MappingRow("image, audio, video, html and other files in the history", "`media`, the files unchanged"),
-        MappingRow("table", "`media` of type `text/csv`"),
-        MappingRow("histogram", "`histogram`"),
-        MappingRow("artifact, used artifact", "`reference`, without its files"),
-        MappingRow("exit", "`run_end`: completed with exit code 0, else errored"),
-        MappingRow(
-            "run file of a process that resumed the run",
-            "`run_resume` from before its first step, then its records; the exit code before it is the reason",
-        ),
-        MappingRow("summary", "a value only where no row of the history has its name"),
-        MappingRow("entity, project, job type, sweep, console output, the setting `_wandb`", "dropped"),
-    ),
-    lossless="import: finite numbers, config, definitions; export: numbers with increasing steps",
-    version="wandb 0.31",
-    in_place="its history as JSON",
-    export_unit="all",
-    export_needs="wandb",
-    import_causes=(
-        NOT_FINITE,
-        ROUNDED,
-        TIME_JUMPS,
-        TIME_UNUSABLE,
-        STEP_UNUSABLE,
-        PART_DROPPED,
-        REPEATED,
-        MISSING_FILE,
-        NO_PLACE,
-        DAMAGED,
-    ),
-    export_causes=(
-        *(NULL, CLOCK, ONE_TIME, WITHOUT_STEP, STEP_BACKWARDS, SAME_STEP, NO_END, PART_DROPPED, REFUSED),
-        *(MISSING_FILE, SUPERSEDED, NO_PLACE, DAMAGED),
-    ),
-    notes=(
-        "A flipped byte costs one record; the report names its place.",
-        "A run that was resumed has a directory for each process. Those beside each other are one run.",
-        "As for `wandb sync`, one run has one entity, project and run id; its processes come by their starts.",
-        "Whichever directory is named, the whole run is imported; one that is added later comes with the next import.",
-        "Resumed offline, W&B counts from step 0 unless `log` has the step: readers then show the later process alone.",
-        "A run that was killed has no exit record, and lacks what W&B had not written yet.",
-        "`toyspec export wandb` writes `offline-run-*` directories for `wandb sync`.",
-    ),
-)
 
 
 def recognise(path: str) -> bool:

@@ -7,14 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.admission import Admission
-from toyspec.convert.formats import ForeignRun, Format, MappingRow
+from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
-    DAMAGED,
     INVALID,
     NO_PLACE,
-    STEP_UNUSABLE,
-    TIME_JUMPS,
-    TIME_UNUSABLE,
     at_step,
     step_member,
 )
@@ -28,26 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.losses import Ledger
-
-FORMAT = Format(
-    name="wandb-history",
-    title="W&B history as Parquet",
-    files="Parquet files with the columns `_step` and `_timestamp` or `_runtime`; those of one directory are one run",
-    item="items",
-    mapping=(
-        MappingRow("row", "`scalars`; `_step` is `step`, `_timestamp` is `t`, else `_runtime`"),
-        MappingRow("number, boolean", "a value; of an inner object, joined by a dot; of a list, `NAME.0` and so on"),
-        MappingRow("text", "`texts` of `scalars`"),
-        MappingRow("`wandb-metadata.json` beside it: host, git, args", "`host`, `git`, `argv` of `run_start`"),
-        MappingRow("`config.json` beside it", "`config`"),
-        MappingRow("`wandb-summary.json`, `_wandb`, media", "dropped"),
-    ),
-    lossless="numbers, texts, steps and times",
-    version="made after what W&B's artifacts of the type wandb-history hold, with pyarrow 26",
-    import_needs="parquet",
-    import_causes=(STEP_UNUSABLE, TIME_JUMPS, TIME_UNUSABLE, INVALID, NO_PLACE, DAMAGED),
-    notes=("The history does not say how the run ended.",),
-)
 
 _SUFFIX = ".parquet"
 _OWN = ("_step", "_timestamp", "_runtime")
