@@ -335,7 +335,7 @@ STORES := build/interop-stores
 .PHONY: interop-stores
 interop-stores: $(DEV) $(STORES)/bin/versitygw $(STORES)/node_modules/.bin/azurite-blob ## read from and write to real object stores on loopback (S3 and Azure; installs 270 MB)
 	@TOYSPEC_STORES=$(CURDIR)/$(STORES)/bin:$(CURDIR)/$(STORES)/node_modules/.bin \
-		$(BIN)/python -m pytest -q reference/python/tests/test_places_servers.py $(ARGS)
+		$(BIN)/python -m pytest -q reference/python/tests/stores/test_places_servers.py $(ARGS)
 
 $(STORES)/bin/versitygw:
 	@echo "building versitygw into $(@D)"

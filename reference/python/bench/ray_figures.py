@@ -45,7 +45,7 @@ def do(name: str, source: str, out: str, crew: str) -> dict[str, Any]:
     """Do one job in this process; return its seconds, and the processor time and most memory of this process."""
     from toyspec import build_catalog, check
     from toyspec.convert import import_runs
-    from toyspec.distributed import Ray
+    from toyspec.stores import Ray
 
     kind, _, size = crew.partition(" ")
     workers: Any = Ray("auto") if kind == "ray" else int(size)
@@ -86,7 +86,7 @@ def lose_a_node(source: str, out: str, *, is_lost: bool) -> dict[str, Any]:
     from ray.cluster_utils import Cluster
 
     from toyspec.convert import import_runs
-    from toyspec.distributed import Ray
+    from toyspec.stores import Ray
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     node = cluster.add_node(num_cpus=1)
@@ -125,8 +125,8 @@ def hoard(items: list[int], *, poison: int) -> list[int]:
 
 def lose_memory() -> dict[str, Any]:
     """Let one item of a work take more memory than Ray allows on this machine; return what became of all items."""
-    from toyspec.distributed import Ray
     from toyspec.distributed.running import Work, results_of
+    from toyspec.stores import Ray
 
     info = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
     total, free = (1024 * int(info[name].split()[0]) for name in ("MemTotal", "MemAvailable"))

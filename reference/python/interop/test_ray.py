@@ -21,8 +21,8 @@ from ray.cluster_utils import Cluster
 
 from toyspec import CatalogError, check
 from toyspec.convert import export_runs, import_runs
-from toyspec.distributed import Ray
 from toyspec.distributed.running import Work, results_of
+from toyspec.stores import Ray
 
 RUN = (
     '{{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"{0}","started_at":"2026-11-0{1}T10:00:00Z"}}\n'

@@ -49,7 +49,7 @@ SLOW_FILES = (
     "faults/test_write_errors.py",
     "test_demo.py",
     "test_quick_starts.py",  # the first program of each language's README
-    "test_places_servers.py",  # stores of other projects, 100 MB
+    "stores/test_places_servers.py",  # stores of other projects, 100 MB
     "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
     "test_trainer_display.py",
 )
@@ -79,7 +79,7 @@ SLOW_TESTS = (
     "test_docs_examples.py::test_page_runs[docs/how-to/runs-in-a-bucket.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "test_engine.py::test_curves_of_a_long_run_are_alike",
-    "test_hub.py::test_bucket_there_and_back",
+    "stores/test_hub.py::test_bucket_there_and_back",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-metrics-jsonl]",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-tensorboard]",
     "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",
@@ -91,11 +91,11 @@ SLOW_TESTS = (
     "test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
     "test_own_profiles.py::test_command_line",
     "test_own_profiles.py::test_settings_name_profiles",
-    "test_places_failing.py::test_credentials_are_never_shown",
+    "stores/test_places_failing.py::test_credentials_are_never_shown",
     "test_reader_sources.py::test_million_lines_stay_under_64_mib",
-    "test_sync_processes.py::test_killed_at_any_moment",
-    "test_sync_processes.py::test_place_that_is_away_costs_the_training_nothing",
-    "test_sync_trouble.py::test_two_at_once_never_undo_each_other",
+    "stores/test_sync_processes.py::test_killed_at_any_moment",
+    "stores/test_sync_processes.py::test_place_that_is_away_costs_the_training_nothing",
+    "stores/test_sync_trouble.py::test_two_at_once_never_undo_each_other",
     "test_stories.py::test_a_ci_engineer_trusts_exit_codes_and_json",
     "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
     "test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",

@@ -333,8 +333,8 @@ def s3(store: Store) -> dict[str, str]:
 
 def forget() -> None:
     """Let the next address be opened with the settings of the environment, not those of before."""
-    opening._store.cache_clear()
-    writing = sys.modules.get("toyspec.sync.s3_buckets")
+    opening._opened.cache_clear()
+    writing = sys.modules.get("toyspec.stores.s3_buckets")
     if writing is not None:
         writing._session.cache_clear()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from loopback_store import BUCKET
-from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import SyncSettings
-from toyspec.sync.syncing import Syncing
+from toyspec.stores.results import SyncReport
+from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.syncing import Syncing
 
 TO = f"s3://{BUCKET}/runs"
 LOG = "runs/a/events.jsonl"

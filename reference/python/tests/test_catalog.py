@@ -446,7 +446,7 @@ def test_bucket_that_cannot_be_listed(
         from toyspec.places import opening
 
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-        opening._store.cache_clear()
+        opening._opened.cache_clear()
     else:
         status, code = (403, b"AccessDenied") if problem == "no permission" else (404, b"NoSuchBucket")
 

@@ -213,17 +213,17 @@ INTERNAL = {
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
-    "toyspec.sync.spans.ShortenedError": "lets a file wait for the next pass",
+    "toyspec.stores.spans.ShortenedError": "lets a file wait for the next pass",
     "toyspec.places.place.MalformedAnswerError": "makes a sync compare and try again",
-    "toyspec.sync.targets.CannotExtendError": "makes a sync send the file whole",
+    "toyspec.stores.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.edits.RefusedError": "becomes an answer of the server",
     "toyspec.resources.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""
 
 
-OF_AN_EXTRA = {"toyspec.places.file_systems": "fsspec", "toyspec.places.object_stores": "obstore"}
-OF_AN_EXTRA |= {"toyspec.sync.s3_buckets": "boto3", "toyspec.sync.stores": "obstore"}
+OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
+OF_AN_EXTRA |= {"toyspec.stores.s3_buckets": "boto3", "toyspec.stores.conditional_stores": "obstore"}
 OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 

@@ -475,7 +475,7 @@ def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest
     assert companion._is_over
 
 
-@pytest.mark.parametrize("module", ["toyspec.sync", "toyspec.mirrors"])
+@pytest.mark.parametrize("module", ["toyspec.stores.companion", "toyspec.mirrors"])
 @pytest.mark.parametrize("order", [b"", b'{"directory":'])
 def test_companion_whose_training_is_gone_before_its_order_ends_quietly(module: str, order: bytes) -> None:
     """A program that is killed while it starts a run leaves no traceback of another one."""

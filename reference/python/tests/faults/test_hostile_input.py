@@ -215,7 +215,7 @@ def test_h37_h38_s03_no_code_from_data_no_network_no_mapping() -> None:
     # Alerts go to the webhook that the user has named.
     allowed = {
         "view": {"socket"},
-        "distributed": {"socket"},
+        "ray_cluster.py": {"socket"},
         "yaml_text.py": {"yaml"},
         "actions.py": {"http.client", "urllib.request"},
     }

@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     another program is checked by its *dialect*, which is recognized, or the one that is named; None checks none. A
     DialectChoice has dialects and profiles of the user too.
     *select* and *ignore* name rules. *workers* is a number of processes that work in parallel, or a Ray cluster
-    (``toyspec.distributed.Ray``); the compiled engine has threads instead, and several check a file of 32 MiB or more.
+    (``toyspec.stores.Ray``); the compiled engine has threads instead, and several check a file of 32 MiB or more.
     A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist,
     ValueError for such a profile, and WorkersError.
     """

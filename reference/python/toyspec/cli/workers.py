@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from toyspec.cli.parsers import UsageError, number_from
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
     from toyspec.cli.parsers import Parser
     from toyspec.distributed.crews import Workers
+
+_CLUSTER = "toyspec.stores.ray_cluster"
 
 
 def add_workers(parser: Parser, *, default: int = 1) -> None:
@@ -36,10 +39,8 @@ def chosen_workers(options: Namespace) -> int | Workers:
     if options.ray is not None:
         if options.workers is not None:
             raise UsageError("--workers and --ray exclude each other; a cluster has as many workers as cores")
-        # Imported when used: start-up time counts.
-        from toyspec.distributed.ray_cluster import Ray
-
-        return Ray(options.ray)
+        workers: Workers = import_module(_CLUSTER).Ray(options.ray)
+        return workers
     number: int = options.least_workers if options.workers is None else options.workers
     if number:
         return number

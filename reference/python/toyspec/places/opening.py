@@ -1,22 +1,34 @@
-"""Opens places: obstore for object stores and web servers, fsspec for everything else; imported when first used."""
+"""Opens places: a table names the module of each scheme, which is imported when the first address is opened."""
 
 from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import BUCKETS, parts_of, secret_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toyspec.places.place import Place
+
+    OpenPlace = Callable[[str, str, str], Place]
+    """Gets the scheme, the host with a user before it, and the query of a signature; each with its mark, or empty."""
 
 VARIABLE = "TOYSPEC_REMOTE_SECONDS"
 """The environment variable that limits a request: the number of seconds that it may take with its retries."""
 
+GROUP = "toyspec.places"
+"""The group of entry points whose names are schemes, and whose values are functions such as ``open_place``."""
+
+OWN = dict.fromkeys((*sorted(BUCKETS), "http", "https"), "toyspec.stores.object_stores")
+"""The modules of the schemes that are known without asking a package; each has a function ``open_place``."""
+_ANY_OTHER = "toyspec.stores.file_systems"
+
 _DEFAULT_SECONDS = 60.0
-_STORES = BUCKETS | {"http", "https"}
 
 
 def place_of(address: str) -> Place:
@@ -28,44 +40,33 @@ def place_of(address: str) -> Place:
         raise PlaceError(address, fact)
     if scheme in BUCKETS and not host:
         raise PlaceError(address, f"it has no bucket; write {scheme}://BUCKET/PATH")
-    if scheme in _STORES:
-        return _store(scheme, user + host, query)
-    return _file_system(scheme, user + host, address)
-
-
-@cache
-def _store(scheme: str, host: str, query: str) -> Place:
     try:
-        from toyspec.places.object_stores import open_store
-    except ImportError:
-        raise PlaceError(f"{scheme}://{host.rpartition('@')[2]}", _needs("obstore")) from None
-    return open_store(scheme, host, query, seconds=request_seconds())
-
-
-@cache
-def _known_file_system(scheme: str, host: str) -> Place:
-    from toyspec.places.file_systems import open_file_system
-
-    return open_file_system(scheme, host)
-
-
-def _file_system(scheme: str, host: str, address: str) -> Place:
-    try:
-        return _known_file_system(scheme, host)
+        return _opened(scheme, user + host, query if scheme in OWN else "")
     except ModuleNotFoundError as error:
-        if error.name == "fsspec":
-            raise PlaceError(address, _needs("fsspec")) from None
-        raise PlaceError(address, f"{scheme}:// needs {error.name}: python -m pip install {error.name}") from None
+        raise PlaceError(address, _needs(scheme, error.name or "")) from None
     except ImportError as error:
         raise PlaceError(address, f"{scheme}:// needs another package: {error}") from None
-    except ValueError:
-        known = ", ".join(f"{name}://" for name in sorted(_STORES))
-        fact = f"{scheme}:// is not known to toyspec ({known}) or to fsspec; write ./ before the path of a file"
-        raise PlaceError(address, fact) from None
 
 
-def _needs(package: str) -> str:
-    return f"reading it needs {package}; install it with `python -m pip install 'toyspec[remote]'`"
+@cache
+def _opened(scheme: str, host: str, query: str) -> Place:
+    return _opener(scheme)(scheme, host, query)
+
+
+def _opener(scheme: str) -> OpenPlace:
+    if scheme not in OWN:
+        # Imported here: most addresses are of a scheme of our own.
+        from importlib.metadata import entry_points
+
+        for found in entry_points(group=GROUP, name=scheme):
+            return cast("OpenPlace", found.load())
+    return cast("OpenPlace", import_module(OWN.get(scheme, _ANY_OTHER)).open_place)
+
+
+def _needs(scheme: str, package: str) -> str:
+    if package.partition(".")[0] in ("obstore", "fsspec"):
+        return f"reading it needs {package}; install it with `python -m pip install 'toyspec[remote]'`"
+    return f"{scheme}:// needs {package}: python -m pip install {package}"
 
 
 def request_seconds() -> float:

@@ -57,7 +57,7 @@ class Sync(msgspec.Struct, frozen=True):
     def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
         """Return the process that keeps the run of the file *stream* in step."""
         return CompanionOrder(
-            "toyspec.sync",
+            "toyspec.stores.companion",
             msgspec.json.encode(SyncOrder(os.path.dirname(os.path.abspath(stream)), self)),
             wait_seconds=self.wait,
             late=f"{self.to}: the rest of the run is still being sent",

@@ -13,7 +13,7 @@ from toyspec.stores.commands.reports import SyncShower, chosen_settings
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.sync.results import SyncReport
+    from toyspec.stores.results import SyncReport
 
 _DESCRIPTION = """\
 Fetch what the runs in REPOSITORY have and DIR lacks, and end. REPOSITORY is one
@@ -80,11 +80,11 @@ def run(options: Namespace) -> int:
 
 def _pulled(options: Namespace) -> SyncReport:
     """Return what became of the runs; raise PlaceError."""
-    from toyspec.hub.locations import location_of
+    from toyspec.stores.hub.locations import location_of
 
     location = location_of(options.repository)
     needed()
-    from toyspec.hub.pulling import pull
+    from toyspec.stores.hub.pulling import pull
 
     progress = Progress("pulling")
     try:

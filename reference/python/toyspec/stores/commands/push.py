@@ -19,8 +19,8 @@ from toyspec.stores.commands.reports import SyncShower, chosen_settings
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.hub.pushing import PushReport
-    from toyspec.sync.results import RunResult
+    from toyspec.stores.hub.pushing import PushReport
+    from toyspec.stores.results import RunResult
 
 _DESCRIPTION = """\
 Send what the runs below RUNS have and REPOSITORY lacks, and end. REPOSITORY is
@@ -82,7 +82,7 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Send the runs and return an exit code."""
-    from toyspec.hub.locations import location_of
+    from toyspec.stores.hub.locations import location_of
 
     if not os.path.isdir(options.runs):
         raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
@@ -109,8 +109,8 @@ def run(options: Namespace) -> int:
 def _pushed(options: Namespace) -> PushReport:
     """Return what became of the runs; raise PlaceError."""
     needed()
-    from toyspec.hub.locations import location_of
-    from toyspec.hub.pushing import PushSettings, push
+    from toyspec.stores.hub.locations import location_of
+    from toyspec.stores.hub.pushing import PushSettings, push
 
     progress = Progress("pushing")
     sent = 0

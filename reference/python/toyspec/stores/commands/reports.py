@@ -17,13 +17,13 @@ from toyspec.runs.passed_over import WORTH_SAYING
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.sync.results import RunResult, SyncReport
-    from toyspec.sync.run_sync import SyncSettings
+    from toyspec.stores.results import RunResult, SyncReport
+    from toyspec.stores.run_sync import SyncSettings
 
 
 def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> SyncSettings:
     """Return what ``--all``, ``--checksum`` and ``--keep-both`` choose, with the most seconds that new lines wait."""
-    from toyspec.sync.run_sync import SyncSettings
+    from toyspec.stores.run_sync import SyncSettings
 
     return SyncSettings(
         extent="all" if options.all else "logs",
@@ -56,7 +56,7 @@ class SyncShower:
     @property
     def status(self) -> int:
         """The exit code of the last pass."""
-        from toyspec.sync.results import LEFT
+        from toyspec.stores.results import LEFT
 
         left = self._report is not None and self._report.count(*LEFT)
         return exit_codes.FINDINGS if left else exit_codes.OK

@@ -19,8 +19,8 @@ from toyspec.stores.commands.reports import SyncShower, chosen_settings
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.sync.results import RunResult
-    from toyspec.sync.syncing import Syncing
+    from toyspec.stores.results import RunResult
+    from toyspec.stores.syncing import Syncing
 
 _DESCRIPTION = """\
 Send what the runs below RUNS have and PLACE lacks, and end. With --watch, go
@@ -94,7 +94,7 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Bring the place in step and return an exit code."""
-    from toyspec.sync.syncing import Syncing
+    from toyspec.stores.syncing import Syncing
 
     if not os.path.isdir(options.runs):
         raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
@@ -129,7 +129,7 @@ def _once(syncing: Syncing, options: Namespace) -> int:
 
 
 def _watched(syncing: Syncing, options: Namespace) -> int:
-    from toyspec.sync.syncing import Watching
+    from toyspec.stores.syncing import Watching
 
     over = threading.Event()
 

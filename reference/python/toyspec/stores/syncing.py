@@ -15,16 +15,16 @@ from toyspec.places.opening import place_of, request_seconds
 from toyspec.places.place import Entry
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
-from toyspec.sync.results import RunResult, SyncReport
-from toyspec.sync.run_sync import RunSync, SyncSettings
+from toyspec.stores.results import RunResult, SyncReport
+from toyspec.stores.run_sync import RunSync, SyncSettings
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from toyspec.sync.run_sync import Pace
-    from toyspec.sync.spans import Span
-    from toyspec.sync.targets import Readable, Target
+    from toyspec.stores.run_sync import Pace
+    from toyspec.stores.spans import Span
+    from toyspec.stores.targets import Readable, Target
 
     OnResult = Callable[[RunResult, int, int], None]
 
@@ -193,18 +193,18 @@ def target_of(address: str) -> Target:
     """Return the place of *address* for writing; raise PlaceError where it cannot refuse a write that is too late."""
     scheme, host, _ = parts_of(address)
     if scheme == "file":
-        from toyspec.sync.folders import Folder
+        from toyspec.stores.folders import Folder
 
         return Folder()
     if scheme in ("gs", "az"):
         place = place_of(address)
-        from toyspec.sync.stores import ConditionalStore
+        from toyspec.stores.conditional_stores import ConditionalStore
 
         return ConditionalStore(place)
     if scheme in ("s3", "s3a"):
         place = place_of(address)
         try:
-            from toyspec.sync.s3_buckets import S3Bucket
+            from toyspec.stores.s3_buckets import S3Bucket
         except ImportError:
             fact = "writing it needs boto3; install it with `python -m pip install 'toyspec[sync]'`"
             raise PlaceError(address, fact) from None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import subprocess
@@ -326,10 +327,55 @@ def test_file_systems_of_fsspec() -> None:
         memory.rm("/places", recursive=True)
 
 
+LAKE = """
+from errno import ENOENT
+
+from toyspec.places.place import Entry, FetchedBytes
+
+OBJECTS = {}
+
+
+class Lake:
+    def entries(self, address):
+        return (self.status(key) for key in sorted(OBJECTS) if key.startswith(f"{address}/"))
+
+    def names(self, address):
+        return [key.rpartition("/")[2] for key in OBJECTS if key.rpartition("/")[0] == address]
+
+    def status(self, address):
+        if address not in OBJECTS:
+            raise FileNotFoundError(ENOENT, "No such object", address)
+        return Entry(address, len(OBJECTS[address]), str(len(OBJECTS[address])))
+
+    def read_range(self, address, offset, size, identity):
+        entry = self.status(address)
+        return FetchedBytes(OBJECTS[address][offset : offset + size], entry)
+
+
+def open_place(scheme, host, query):
+    assert (scheme, host, query) == ("lake", "deep", "")
+    return Lake()
+"""
+
+
+def test_a_package_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs below an address of a package's own scheme are listed, checked and read; no table names it."""
+    (tmp_path / "its_lake.py").write_text(LAKE)
+    (tmp_path / "its_lake-1.dist-info").mkdir()
+    (tmp_path / "its_lake-1.dist-info/METADATA").write_text("Name: its-lake\nVersion: 1\n")
+    (tmp_path / "its_lake-1.dist-info/entry_points.txt").write_text("[toyspec.places]\nlake = its_lake:open_place\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    objects = importlib.import_module("its_lake").OBJECTS
+    objects["lake://deep/runs/a/events.jsonl"] = stream(3)
+    assert ["a"] == [run.name for run in list_runs("lake://deep/runs")]
+    assert ["complete"] == [file.state for file in check("lake://deep/runs").files]
+    assert 5 == len(list(read("lake://deep/runs/a")))
+
+
 def test_any_mark_of_a_content_tells_versions_apart() -> None:
     """File systems call the time or the tag of a content by many names."""
     pytest.importorskip("fsspec", reason="the extra remote is not installed")
-    from toyspec.places.file_systems import FilePlace
+    from toyspec.stores.file_systems import FilePlace
 
     names = ["ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime"]
     names += ["LastModified", "last_modified", "modified", "created"]

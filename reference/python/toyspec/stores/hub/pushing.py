@@ -10,21 +10,21 @@ import msgspec
 
 from toyspec.convert import export_runs
 from toyspec.errors import PlaceError
-from toyspec.hub.repository import HubRepository
 from toyspec.places.place import ChangedError
-from toyspec.sync.comparing import has_digest_of, relation
-from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import SyncSettings
-from toyspec.sync.spans import LocalFile
-from toyspec.sync.syncing import Syncing
+from toyspec.stores.comparing import has_digest_of, relation
+from toyspec.stores.hub.repository import HubRepository
+from toyspec.stores.results import SyncReport
+from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.spans import LocalFile
+from toyspec.stores.syncing import Syncing
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.findings import PathError
-    from toyspec.hub.locations import HubLocation
-    from toyspec.sync.results import RunResult
+    from toyspec.stores.hub.locations import HubLocation
+    from toyspec.stores.results import RunResult
 
 _ATTEMPTS = 4
 _LIVELY = "another program changes it all the time; call it again later"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from toyspec.errors import PlaceError
+from toyspec.places.opening import OWN
 from toyspec.places.place import ChangedError, Entry, FetchedBytes
 
 if TYPE_CHECKING:
@@ -22,13 +23,16 @@ _MARKS = (
 )  # fmt: skip
 
 
-def open_file_system(scheme: str, host: str) -> FilePlace:
-    """Return the file system of *scheme* at *host*.
-
-    Raises ImportError if it needs a package, and ValueError if fsspec does not know it.
-    """
-    kind = fsspec.get_filesystem_class(scheme)
+def open_place(scheme: str, host: str, query: str) -> FilePlace:
+    """Return the file system of *scheme* at *host*; raise ImportError if it needs a package, and PlaceError."""
+    del query
     user, _, bare = host.rpartition("@")
+    try:
+        kind = fsspec.get_filesystem_class(scheme)
+    except ValueError:
+        known = ", ".join(f"{name}://" for name in sorted(OWN))
+        fact = f"{scheme}:// is not known to toyspec ({known}) or to fsspec; write ./ before the path of a file"
+        raise PlaceError(f"{scheme}://{bare}", fact) from None
     options = kind._get_kwargs_from_urls(f"{scheme}://{user}{'@' if user else ''}{bare}/")  # noqa: SLF001 - as fsspec does
     return FilePlace(kind(**options, use_listings_cache=False), scheme, bare)
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, FetchedBytes
-from toyspec.sync.spans import ShortenedError
+from toyspec.stores.spans import ShortenedError
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.sync.spans import Span
-    from toyspec.sync.targets import Readable
+    from toyspec.stores.spans import Span
+    from toyspec.stores.targets import Readable
 
 _BLOCK_BYTES = 1 << 20
 _DAY_SECONDS = 86_400.0

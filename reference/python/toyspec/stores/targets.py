@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.places.place import Entry, FetchedBytes
-    from toyspec.sync.spans import Span
+    from toyspec.stores.spans import Span
 
 
 class Readable(Protocol):

@@ -20,7 +20,7 @@ from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
 from toyspec.places import opening
-from toyspec.sync.spans import LocalFile, ShortenedError
+from toyspec.stores.spans import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 pytest.importorskip("boto3", reason="the extra sync is not installed")

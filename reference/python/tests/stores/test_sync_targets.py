@@ -13,13 +13,13 @@ import pytest
 
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
-from toyspec.sync import comparing, folders, run_sync, spans
-from toyspec.sync.comparing import ends_of, has_digest_of, relation
-from toyspec.sync.folders import Folder
-from toyspec.sync.run_files import files_of, is_of_log, kept_name
-from toyspec.sync.run_sync import SyncSettings
-from toyspec.sync.spans import LocalFile, ShortenedError
-from toyspec.sync.syncing import Syncing
+from toyspec.stores import comparing, folders, run_sync, spans
+from toyspec.stores.comparing import ends_of, has_digest_of, relation
+from toyspec.stores.folders import Folder
+from toyspec.stores.run_files import files_of, is_of_log, kept_name
+from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.spans import LocalFile, ShortenedError
+from toyspec.stores.syncing import Syncing
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -50,8 +50,8 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
         return Kept(Folder(), f"file://{root}", lambda name: (root / name).read_bytes(), write)
     from obstore.store import MemoryStore
 
-    from toyspec.places.object_stores import ObjectPlace
-    from toyspec.sync.stores import ConditionalStore
+    from toyspec.stores.conditional_stores import ConditionalStore
+    from toyspec.stores.object_stores import ObjectPlace
 
     store = MemoryStore()
     place: Any = ObjectPlace(store, "gs://bucket")
@@ -358,7 +358,7 @@ S3_ERRORS: list[tuple[Any, type[Exception], str, int | None]] = [
 
 def test_errors_of_s3_say_what_to_do() -> None:
     """Each is one of the place, with the number that tells refusals apart, and without what is secret."""
-    s3 = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+    s3 = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
     from botocore import exceptions
     from botocore.parsers import ResponseParserError
 
@@ -392,5 +392,5 @@ def test_errors_of_s3_say_what_to_do() -> None:
 )
 def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) -> None:
     """A last part that is too small is joined with the one before."""
-    s3 = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+    s3 = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
     assert starts == s3._copied_starts(Entry("x", size, "id"))

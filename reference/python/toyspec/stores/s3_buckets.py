@@ -24,14 +24,14 @@ from botocore.parsers import ResponseParserError
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import parts_of
-from toyspec.places.object_stores import fact_of
 from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.stores.object_stores import fact_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.sync.spans import Span
-    from toyspec.sync.targets import Readable
+    from toyspec.stores.spans import Span
+    from toyspec.stores.targets import Readable
 
 LEAST_PART_BYTES = 5 << 20
 """Of the parts of an object, only the last may be smaller."""

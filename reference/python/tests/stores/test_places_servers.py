@@ -72,8 +72,8 @@ def test_runs_in_a_real_store(bucket: str) -> None:
 @needs_s3
 def test_hundred_megabytes_grow_in_a_real_store(bucket: str, tmp_path: Path) -> None:
     """At most 1.2 of the bytes written are sent, and the object is the stream at the end."""
-    from toyspec.sync.run_sync import SyncSettings
-    from toyspec.sync.syncing import Syncing
+    from toyspec.stores.run_sync import SyncSettings
+    from toyspec.stores.syncing import Syncing
 
     path = tmp_path / "runs" / "a" / "events.jsonl"
     path.parent.mkdir(parents=True)

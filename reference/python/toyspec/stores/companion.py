@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import ToyspecError
 from toyspec.places.addresses import path_in
-from toyspec.sync.run_sync import RunSync, SyncSettings
-from toyspec.sync.syncing import destination_of, target_of
+from toyspec.stores.run_sync import RunSync, SyncSettings
+from toyspec.stores.syncing import destination_of, target_of
 from toyspec.system_calls import say
 from toyspec.writing.companions import end_of_training, give_up, order_of_training
 from toyspec.writing.synced import SyncOrder
@@ -19,7 +19,7 @@ from toyspec.writing.synced import SyncOrder
 if TYPE_CHECKING:
     import threading
 
-    from toyspec.sync.results import RunResult
+    from toyspec.stores.results import RunResult
 
 _RETRY_SECONDS = 2.0
 

@@ -15,13 +15,13 @@ from command_line import toyspec as command
 from command_line import toyspec_within
 from loopback_store import stream
 from toyspec.errors import PlaceError
-from toyspec.hub.locations import location_of
+from toyspec.stores.hub.locations import location_of
 
 hub_package = pytest.importorskip("huggingface_hub", reason="the extra hub is not installed")
 
 import loopback_hub  # noqa: E402 - after what skips
 from loopback_hub import NAME, TOKEN, Handler, Hub, Repository  # noqa: E402
-from toyspec.hub import repository as hub_repository  # noqa: E402
+from toyspec.stores.hub import repository as hub_repository  # noqa: E402
 
 # What huggingface_hub asks of its HTTP client when it sends large files.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")

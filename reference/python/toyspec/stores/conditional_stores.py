@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 import obstore
 from obstore.exceptions import AlreadyExistsError
 
-from toyspec.places.object_stores import ObjectPlace, reported
 from toyspec.places.place import ChangedError, Entry
+from toyspec.stores.object_stores import ObjectPlace, reported
 
 if TYPE_CHECKING:
     from toyspec.places.place import Place
-    from toyspec.sync.spans import Span
-    from toyspec.sync.targets import Readable
+    from toyspec.stores.spans import Span
+    from toyspec.stores.targets import Readable
 
 BLOCK_BYTES = 8 << 20
 WHOLE_BYTES = 256 << 20

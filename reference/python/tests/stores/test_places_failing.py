@@ -35,8 +35,8 @@ pytest.importorskip("obstore", reason="the extra remote is not installed")
 def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused request is an error with the status and a way out; what may pass was retried; no answer is quoted."""
     monkeypatch.setenv(opening.VARIABLE, "60")
-    monkeypatch.setattr("toyspec.places.object_stores._MOST_RETRIES", 2)
-    opening._store.cache_clear()
+    monkeypatch.setattr("toyspec.stores.object_stores._MOST_RETRIES", 2)
+    opening._opened.cache_clear()
     store.put("a/events.jsonl", stream(3))
     store.every = status(code)
     with pytest.raises(StreamUnreadableError) as raised:
@@ -80,7 +80,7 @@ def test_cut_answers_are_completed(store: Store) -> None:
 def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request ends after the time that the user sets."""
     monkeypatch.setenv(opening.VARIABLE, "0.3")
-    opening._store.cache_clear()
+    opening._opened.cache_clear()
     store.put("a/events.jsonl", stream(3))
     store.every = silence(0.6)
     with pytest.raises(StreamUnreadableError, match=r"no answer in time.*TOYSPEC_REMOTE_SECONDS"):
@@ -120,7 +120,7 @@ def test_what_an_address_needs_is_named(monkeypatch: pytest.MonkeyPatch, address
 )
 def test_missing_credentials_are_those_of_the_store(store: str, variable: str) -> None:
     """Without credentials, the client asks the machine for them, which only machines of a cloud answer."""
-    from toyspec.places.object_stores import fact_of
+    from toyspec.stores.object_stores import fact_of
 
     fact = fact_of(f"Generic {store} error: Error performing GET http://169.254.169.254/x - status code: 403 Forbidden")
     assert fact.endswith(f"for example {variable}")
@@ -136,7 +136,7 @@ def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> Non
 def test_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A time limit that is not a number is not ignored."""
     monkeypatch.setenv(opening.VARIABLE, "soon")
-    opening._store.cache_clear()
+    opening._opened.cache_clear()
     with pytest.raises(PlaceError, match="must be a number of seconds"):
         opening.place_of("http://127.0.0.1:1/a")
 
@@ -189,7 +189,7 @@ def test_commands_that_convert_say_what_is_wrong_with_a_place(
     if problem == "unreachable":
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
         monkeypatch.setenv(opening.VARIABLE, "1")
-        opening._store.cache_clear()
+        opening._opened.cache_clear()
     store.every = status(403) if problem == "no permission" else status(404)
     place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
     for workers in ("1", "2"):

@@ -17,10 +17,10 @@ fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 botocore = pytest.importorskip("botocore.exceptions", reason="the extra sync is not installed")
 
-from toyspec.places.file_systems import FilePlace  # noqa: E402
-from toyspec.places.object_stores import fact_of  # noqa: E402
-from toyspec.sync.folders import Folder  # noqa: E402
-from toyspec.sync.s3_buckets import _copied_starts, _reported  # noqa: E402
+from toyspec.stores.file_systems import FilePlace  # noqa: E402
+from toyspec.stores.folders import Folder  # noqa: E402
+from toyspec.stores.object_stores import fact_of  # noqa: E402
+from toyspec.stores.s3_buckets import _copied_starts, _reported  # noqa: E402
 
 FILES = {"runs/a/events.jsonl": b"0123456789", "runs/a/weights/w": b"", "runs/b": b"bb", "runs-2/c": b"c"}
 

@@ -8,21 +8,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError, StreamError
-from toyspec.hub.locations import is_plain_path
-from toyspec.hub.repository import HubRepository
-from toyspec.sync.comparing import has_digest_of, relation
-from toyspec.sync.results import RunResult, SyncReport
-from toyspec.sync.run_files import is_of_log, is_stream
-from toyspec.sync.spans import LocalFile
-from toyspec.sync.syncing import JOBS, Syncing
+from toyspec.stores.comparing import has_digest_of, relation
+from toyspec.stores.hub.locations import is_plain_path
+from toyspec.stores.hub.repository import HubRepository
+from toyspec.stores.results import RunResult, SyncReport
+from toyspec.stores.run_files import is_of_log, is_stream
+from toyspec.stores.spans import LocalFile
+from toyspec.stores.syncing import JOBS, Syncing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.hub.locations import HubLocation
     from toyspec.places.place import Entry
-    from toyspec.sync.run_files import Extent
-    from toyspec.sync.run_sync import SyncSettings
+    from toyspec.stores.hub.locations import HubLocation
+    from toyspec.stores.run_files import Extent
+    from toyspec.stores.run_sync import SyncSettings
 
 
 def pull(

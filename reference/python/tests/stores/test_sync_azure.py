@@ -12,8 +12,8 @@ from loopback_azure import Container, azure, served_container
 from loopback_store import BUCKET, stream
 from synced_runs import outcome, put, sync
 from toyspec.places import opening
-from toyspec.sync.run_sync import SyncSettings
-from toyspec.sync.syncing import Syncing
+from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.syncing import Syncing
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 

@@ -16,9 +16,9 @@ import pytest
 
 import toyspec
 from toyspec.errors import PlaceError
-from toyspec.sync import __main__ as companion
-from toyspec.sync.results import RunResult
-from toyspec.sync.syncing import destination_of, target_of
+from toyspec.stores import companion
+from toyspec.stores.results import RunResult
+from toyspec.stores.syncing import destination_of, target_of
 from toyspec.writing.synced import Sync, SyncOrder, synced
 
 
@@ -182,7 +182,7 @@ def test_place_that_cannot_be_written_is_given_up(
 @pytest.mark.parametrize(
     ("address", "missing", "fact"),
     [
-        ("s3://bucket/a", "toyspec.sync.s3_buckets", "writing it needs boto3; install it with"),
+        ("s3://bucket/a", "toyspec.stores.s3_buckets", "writing it needs boto3; install it with"),
         ("hf://me/runs", "", "a commit for each poll is too many; send runs there with `toyspec push`"),
         ("sftp://host/a", "", "sftp:// cannot be kept in step; use s3://, gs://, az:// or a directory"),
     ],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from toyspec.places.place import Entry
-    from toyspec.sync.spans import LocalFile
-    from toyspec.sync.targets import Readable
+    from toyspec.stores.spans import LocalFile
+    from toyspec.stores.targets import Readable
 
 Relation = Literal["same", "behind", "ahead", "other"]
 """How an object is to a file: the same bytes, the first ones of it, all of it and more, or other ones."""

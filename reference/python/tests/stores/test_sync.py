@@ -20,13 +20,13 @@ import toyspec
 from command_line import toyspec_within as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
-from toyspec.sync import folders, run_sync
-from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import RunSync, SyncSettings
-from toyspec.sync.syncing import Syncing, Watching, target_of
+from toyspec.stores import folders, run_sync
+from toyspec.stores.results import SyncReport
+from toyspec.stores.run_sync import RunSync, SyncSettings
+from toyspec.stores.syncing import Syncing, Watching, target_of
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+s3_buckets = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import parts_of
+from toyspec.places.opening import request_seconds
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ _FACTS = (
 )
 
 
-def open_store(scheme: str, host: str, query: str, *, seconds: float) -> ObjectPlace:
-    """Return the store of *host*, a bucket or a server; a request with its retries takes at most *seconds*."""
+def open_place(scheme: str, host: str, query: str) -> ObjectPlace:
+    """Return the store of *host*, a bucket or a server; raise PlaceError."""
+    seconds = request_seconds()
     options: dict[str, Any] = {
         "client_options": {
             # Only an address or an endpoint that the user has written as http:// is read without TLS.

@@ -13,19 +13,19 @@ from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.seals import parse_seal_line
 from toyspec.places.addresses import path_in
 from toyspec.places.place import ChangedError, MalformedAnswerError
-from toyspec.sync.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
-from toyspec.sync.results import RunResult
-from toyspec.sync.run_files import BundleFile, Extent, files_of, kept_name
-from toyspec.sync.spans import LocalFile, ShortenedError, Signature
-from toyspec.sync.targets import CannotExtendError
+from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
+from toyspec.stores.results import RunResult
+from toyspec.stores.run_files import BundleFile, Extent, files_of, kept_name
+from toyspec.stores.spans import LocalFile, ShortenedError, Signature
+from toyspec.stores.targets import CannotExtendError
 from toyspec.system_calls import cause_of, is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.places.place import Entry
-    from toyspec.sync.results import Outcome
-    from toyspec.sync.targets import Target
+    from toyspec.stores.results import Outcome
+    from toyspec.stores.targets import Target
 
 _ATTEMPTS = 4
 # S3 extends an object from this size on. A stream that can only be sent whole is sent at this size, and at a quarter, a

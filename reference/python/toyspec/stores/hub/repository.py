@@ -20,10 +20,10 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
-from toyspec.sync.comparing import has_digest_of
-from toyspec.sync.run_files import grows
-from toyspec.sync.spans import LocalFile
-from toyspec.sync.targets import CannotExtendError
+from toyspec.stores.comparing import has_digest_of
+from toyspec.stores.run_files import grows
+from toyspec.stores.spans import LocalFile
+from toyspec.stores.targets import CannotExtendError
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from huggingface_hub import BucketFile
 
-    from toyspec.hub.locations import HubLocation
-    from toyspec.sync.spans import Span
-    from toyspec.sync.targets import Readable
+    from toyspec.stores.hub.locations import HubLocation
+    from toyspec.stores.spans import Span
+    from toyspec.stores.targets import Readable
 
 _COMMIT_FILES = 200
 _COMMIT_BYTES = 64 << 20

@@ -18,13 +18,13 @@ from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.places import opening
 from toyspec.places.place import ChangedError, Entry
-from toyspec.sync.results import SyncReport
-from toyspec.sync.run_sync import SyncSettings
-from toyspec.sync.spans import Span
-from toyspec.sync.syncing import Syncing, Watching
+from toyspec.stores.results import SyncReport
+from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.spans import Span
+from toyspec.stores.syncing import Syncing, Watching
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-s3_buckets = pytest.importorskip("toyspec.sync.s3_buckets", reason="the extra sync is not installed")
+s3_buckets = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
 
 
 @settings(max_examples=examples(15))

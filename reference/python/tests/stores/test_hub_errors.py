@@ -16,7 +16,7 @@ errors = pytest.importorskip("huggingface_hub.errors", reason="the extra hub is 
 CLIENT = next(base.__module__.partition(".")[0] for base in errors.HfHubHTTPError.__bases__ if base is not OSError)
 httpx = pytest.importorskip(CLIENT)
 
-from toyspec.hub.repository import reported  # noqa: E402
+from toyspec.stores.hub.repository import reported  # noqa: E402
 
 REPOSITORY, BUCKET = "hf://me/runs", "hf://buckets/me/runs"
 LATER = "call it again later; what has arrived stays"
