@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from contention import touching
 from property_examples import PROFILE, examples
-from toyspec import engine
+from toyspec import engine, programs
 from toyspec.writing import environment, evidence
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _git_is_waited_for() -> Iterator[None]:
 
     Git is asked once about this tree, whose status takes longer than most tests, and each time about any other.
     """
-    ask = environment._git
+    ask = programs.ask_git
     once = functools.cache(ask)
 
     def asked(start: str, *arguments: str) -> str | None:
@@ -208,5 +208,5 @@ def _git_is_waited_for() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "_PATIENCE", 10.0)
-        patch.setattr(environment, "_git", asked)
+        patch.setattr(environment, "ask_git", asked)
         yield

@@ -107,10 +107,10 @@ def test_changes_end_with_a_whole_letter(monkeypatch: pytest.MonkeyPatch) -> Non
         return "aäöü"
 
     monkeypatch.setattr(environment, "_repository", lambda start: start)
-    monkeypatch.setattr(environment, "_git", git)
+    monkeypatch.setattr(environment, "ask_git", git)
     assert [None, "a", "aä", "aäöü"] == [uncommitted_changes(most) or None for most in (0, 2, 4, 100)]
     assert {(".", "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")} == set(asked)
-    monkeypatch.setattr(environment, "_git", lambda *_: "")
+    monkeypatch.setattr(environment, "ask_git", lambda *_: "")
     assert uncommitted_changes(9) is None
 
 

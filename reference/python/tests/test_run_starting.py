@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from toyspec import programs
 from toyspec.answers.digested_run import DigestedRun
 from toyspec.checker.checking import check
 from toyspec.convert.exported_runs import ExportedRun
@@ -32,7 +33,6 @@ from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of
 from toyspec.view.identities import identity_at
 from toyspec.view.scanning import ScanWork, quick_row
-from toyspec.writing import environment
 from toyspec.writing.environment import git_head, git_revision, this_host, uncommitted_changes
 from toyspec.writing.processes import TrainingProcess
 from toyspec.writing.run_starting import start_run
@@ -593,7 +593,7 @@ def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pyte
 
 def test_git_that_takes_too_long_is_not_waited_for(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run starts without the revision."""
-    monkeypatch.setattr(environment, "_MOST_SECONDS", 1e-6)
+    monkeypatch.setattr(programs, "_MOST_GIT_SECONDS", 1e-6)
     assert git_revision(str(repository)) is None
 
 

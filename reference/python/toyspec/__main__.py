@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # ``python -m`` finds modules in the working directory first, and a folder from elsewhere may have some.
+    del sys.path[0]
+
+import signal
 
 
 def run() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,13 @@ from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.format.redaction import command_line_without_secrets
 from toyspec.integrations.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.programs import PIPE, start_command
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from toyspec.programs import Process
     from toyspec.writing.event_arguments import Reason
 
 _DESCRIPTION = """\
@@ -94,7 +95,7 @@ def _of_command(command: list[str], capture: Capture, training: TrainingRun) -> 
     # A program that writes to a pipe keeps its lines back; PYTHONUNBUFFERED changes that for Python.
     environment = {"PYTHONUNBUFFERED": "1", **os.environ}
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        process = start_command(command, environment, stdout=PIPE)
     except OSError as error:
         say(f"capture: {command[0]}: {cause_of(error)}")
         return exit_codes.NOT_STARTED
@@ -124,7 +125,7 @@ def _ending(status: int) -> str:
 class _signals_to:  # noqa: N801 - used like a function
     """Hands SIGTERM and SIGINT on to *process* within the block: the program decides how it ends."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._before: dict[signal.Signals, Any] = {}
 

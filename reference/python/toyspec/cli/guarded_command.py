@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.cli import exit_codes
 from toyspec.cli.terminal import tell
 from toyspec.health.actions import GUARDED
+from toyspec.programs import start_command, status_within
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from toyspec.cli.guarded_runs import GuardedRuns
+    from toyspec.programs import Process
 
 Cause = Literal["kill", "stall", "stop", "error"]
 _MOST_BACKOFF_SECONDS = 600.0
@@ -47,7 +48,7 @@ class GuardedCommand:
         self._poll = poll_seconds
         self._obeys = obeys
         self._signal: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._ended_for: Cause | None = None
 
     def run(self) -> int:
@@ -83,13 +84,13 @@ class GuardedCommand:
         self._ended_for = None
         options: dict[str, Any] = {} if os.name == "nt" else {"process_group": 0}
         try:
-            process = subprocess.Popen(self._words, env=environment, **options)
+            process = start_command(self._words, environment, **options)
         except OSError as error:
             tell("guard", f"{self._words[0]}: {cause_of(error)}")
             return exit_codes.NOT_STARTED
         self._process = process
         try:
-            while (status := _waited(process, self._poll)) is None:
+            while (status := status_within(process, self._poll)) is None:
                 self._runs.poll()
                 self._end_if_due(process)
         finally:
@@ -97,7 +98,7 @@ class GuardedCommand:
         self._runs.poll_last()
         return status
 
-    def _end_if_due(self, process: subprocess.Popen[bytes]) -> None:
+    def _end_if_due(self, process: Process) -> None:
         """End a command that hangs and may be started again, and one for which a rule asked, where that is wanted."""
         may_restart = self._left > 0 and "stall" in self._causes
         cause: Cause | None = None
@@ -110,7 +111,7 @@ class GuardedCommand:
         self._ended_for = cause
         tell("guard", f"{_WORDS[cause]}; ending it by SIGTERM")
         _send(process, signal.SIGTERM)
-        if _waited(process, self._grace) is None:
+        if status_within(process, self._grace) is None:
             tell("guard", f"it did not end within {self._grace:g} s; ending it by SIGKILL")
             _send(process, getattr(signal, "SIGKILL", signal.SIGTERM))
             process.wait()
@@ -148,14 +149,7 @@ _WORDS: dict[Cause, str] = {
 }
 
 
-def _waited(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _send(process: Process, number: signal.Signals) -> None:
     """Send a signal to the command and its children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg") and process.poll() is None:

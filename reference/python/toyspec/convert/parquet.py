@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, INVALID, Cause, at_step
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
 from toyspec.errors import SourceError
+from toyspec.programs import NOTHING, PIPE, start_python
 from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
@@ -206,9 +205,9 @@ def _reading_error(path: str, size: int, changed: int) -> str:
     A run of several is read from the same files, which need one trial.
     """
     del size, changed
-    done = subprocess.run([sys.executable, "-c", _TRIAL, path], capture_output=True, check=False)
-    said = done.stderr.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
-    return "" if done.returncode == 0 else said or "its reader crashed"
+    with start_python("-c", _TRIAL, path, stdout=NOTHING, stderr=PIPE) as process:
+        errors = process.communicate()[1].decode("utf-8", "backslashreplace")
+    return "" if process.returncode == 0 else errors.strip().rpartition("\n")[2] or "its reader crashed"
 
 
 def has_columns(path: str, names: Iterable[str]) -> bool:

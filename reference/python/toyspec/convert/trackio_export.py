@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +23,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.trackio_media import HISTOGRAM, TABLE, TRACE, TYPES
+from toyspec.programs import PIPE, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +51,7 @@ def write_runs(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> No
     """Write *runs* into ``<group>.db`` in *directory*."""
     needed("trackio", "trackio", "exporting to Trackio")
     environment = {**os.environ, "TRACKIO_DIR": directory, "HF_HUB_OFFLINE": "1"}
-    with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, env=environment) as process:
+    with start_python("-c", _PROGRAM, stdin=PIPE, env=environment) as process:
         assert process.stdin is not None
         for run, ledger in runs:
             for call in _calls(run, ledger, directory):

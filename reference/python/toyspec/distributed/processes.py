@@ -13,6 +13,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.distributed.crews import CrewEndedError, Finished, passable
+from toyspec.programs import safe_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ class _Worker:
 
     def __init__(self, context: Any, call: Call, share: int) -> None:
         self.pipe, theirs = context.Pipe()
-        with _signals_held():
+        with _signals_held(), safe_path():
             self.process = context.Process(target=_serve, args=(theirs, call, share), daemon=True)
             self.process.start()
         # With the only other end in the process, its end is seen.

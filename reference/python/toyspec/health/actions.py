@@ -11,7 +11,6 @@ import os
 import queue
 import re
 import shutil
-import subprocess
 import threading
 import time
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ import msgspec
 from toyspec.errors import ToyspecError
 from toyspec.format.redaction import text_without_secrets
 from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced
+from toyspec.programs import run_command
 from toyspec.reading.configuration import ConfigurationError, place_in_settings
 from toyspec.system_calls import cause_of, say
 from toyspec.version import __version__
@@ -271,15 +271,13 @@ def deliver(action: AlertAction, message: Mapping[str, Any]) -> None:
 def _run_command(action: AlertAction, data: bytes) -> None:
     assert action.command is not None
     try:
-        done = subprocess.run(
-            action.command, input=data, stdout=subprocess.DEVNULL, timeout=action.timeout, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise DeliveryError(f"it did not end within {action.timeout:g} s", may_pass=False) from None
+        status = run_command(action.command, data, action.timeout)
     except OSError as error:
         raise DeliveryError(cause_of(error), may_pass=False) from None
-    if done.returncode:
-        raise DeliveryError(f"it ended with status {done.returncode}", may_pass=False)
+    if status is None:
+        raise DeliveryError(f"it did not end within {action.timeout:g} s", may_pass=False)
+    if status:
+        raise DeliveryError(f"it ended with status {status}", may_pass=False)
 
 
 def _post(action: AlertAction, address: str, data: bytes) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from toyspec.convert.extras import needed
 from toyspec.convert.trackio_export import project_name, row_time, shown_number
+from toyspec.programs import NOTHING, PIPE, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from toyspec.mirrors.destination import MirroredRun, NumberedRow
     from toyspec.mirrors.rows import SentRow
     from toyspec.mirrors.settings import Mirror
+    from toyspec.programs import Process
 
 # Trackio finds its directory when it is imported, so it is imported in a process of its own.
 _PROGRAM: Final = """
@@ -50,7 +50,7 @@ class TrackioDatabase:
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._run: MirroredRun | None = None
 
     def open(self, run: MirroredRun, place: Any) -> int | None:
@@ -58,11 +58,12 @@ class TrackioDatabase:
         del place
         self._run = run
         chosen = {} if self._directory is None else {"TRACKIO_DIR": self._directory}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        self._process = start_python(
+            "-c",
+            _PROGRAM,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=NOTHING,
             env={"HF_HUB_OFFLINE": "1", **os.environ, **chosen},
         )
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from toyspec.programs import PIPE, start_python, status_within
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
@@ -92,12 +92,7 @@ class CompanionProcess:
         self._is_over = False
         self._owner = os.getpid()
         # In a session of its own, Ctrl-C reaches the training alone, whose end the companion still sends.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", order.module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        self._process = start_python("-m", order.module, stdin=PIPE, stdout=PIPE, start_new_session=True)
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(order.line + b"\n")
@@ -120,9 +115,7 @@ class CompanionProcess:
         self._is_over = True
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
-            self._process.wait(self._order.wait_seconds)
-        except subprocess.TimeoutExpired:
+        if status_within(self._process, self._order.wait_seconds) is None:
             say(f"{self._order.late}, by process {self._process.pid}")
             # Without a parent it is not a zombie, and must not be reported as a child that was left.
             self._process.returncode = 0

@@ -9,10 +9,9 @@ import sys
 from typing import Final
 
 from toyspec.generated.toy_v1 import Git, Host
+from toyspec.programs import ask_git
 from toyspec.version import __version__
 
-_MOST_SECONDS = 2.0
-"""How long git may take; looking for changes in a huge tree takes longer, and the run starts without."""
 _DETACHED = "(detached)"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 # Module and distribution. Only these are asked for: a list of all that is installed says little, and takes long.
@@ -65,9 +64,9 @@ def git_revision(start: str = ".") -> Git | None:
     """
     if _repository(start) is None:
         return None
-    status = _git(start, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    status = ask_git(start, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     if status is None:
-        sha = _git(start, "rev-parse", "--verify", "--quiet", "HEAD")
+        sha = ask_git(start, "rev-parse", "--verify", "--quiet", "HEAD")
         return Git(sha=sha.strip()) if sha else None
     facts = dict(line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# ") and " " in line[2:])
     sha, branch = facts.get("branch.oid", ""), facts.get("branch.head", "")
@@ -75,7 +74,7 @@ def git_revision(start: str = ".") -> Git | None:
         return None
     is_dirty = any(not line.startswith("# ") for line in status.splitlines())
     found = Git(sha=sha, branch="" if branch == _DETACHED else branch, dirty=is_dirty)
-    remote = _git(start, "config", "--get", "remote.origin.url")
+    remote = ask_git(start, "config", "--get", "remote.origin.url")
     if remote:
         found.remote = _CREDENTIALS.sub("", remote.strip())
     return found
@@ -106,7 +105,7 @@ def uncommitted_changes(most_bytes: int, start: str = ".") -> str | None:
     """Return the difference of tracked text files from the commit, at most *most_bytes*; None without one."""
     if _repository(start) is None:
         return None
-    found = _git(start, "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
+    found = ask_git(start, "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
     return found.encode()[:most_bytes].decode(errors="ignore") if found else None
 
 
@@ -135,26 +134,6 @@ def _repository(start: str) -> str | None:
             return None
         path = parent
     return os.path.join(path, ".git")
-
-
-def _git(start: str, *arguments: str) -> str | None:
-    """Return what git prints; None where it fails, takes too long, or is not installed."""
-    import subprocess
-
-    # Looking must not take the lock that a command of the user needs.
-    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            ["git", "-C", start, *arguments],
-            capture_output=True,
-            check=True,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            timeout=_MOST_SECONDS,
-        )
-        return done.stdout.decode()
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
 
 
 def package_versions() -> dict[str, str]:
