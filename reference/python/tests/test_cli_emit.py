@@ -29,6 +29,17 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "demo"
 
 
+def test_secrets_are_hidden(tmp_path: Path) -> None:
+    """Settings, command lines and errors are redacted as those of a program are."""
+    assert (
+        main(["emit", str(tmp_path), "run_start", "run_id=a", "config.api_key=K", 'argv=["--token=K"]'])
+        == exit_codes.OK
+    )
+    assert main(["emit", str(tmp_path), "run_end", "reason=errored", "error=postgres://u:K@h"]) == exit_codes.OK
+    start, end = events(tmp_path)
+    assert ({"api_key": "***"}, ["--token=***"], "postgres://***@h") == (start["config"], start["argv"], end["error"])
+
+
 def test_a_whole_run_from_a_shell(tmp_path: Path) -> None:
     """Separate processes write one run that a check finds nothing wrong with."""
     script = (

@@ -152,6 +152,80 @@ def test_an_interrupt_storm_never_spoils_a_stream(directory: Path) -> None:
     assert ("complete", []) == (report.state, report.findings)
 
 
+@pytest.mark.parametrize("error", [TimeoutError, RuntimeError, ValueError])
+@pytest.mark.parametrize("place", ["number", "array", "name", "attribute", "write"])
+def test_what_a_signal_handler_raises_reaches_the_program(
+    directory: Path, interrupting: Any, place: str, error: type[Exception]
+) -> None:
+    """Wherever a call is interrupted, the exception is the program's, and the log stays as it was or has the record."""
+    calls, actions = interrupting
+
+    def fail() -> None:
+        raise error("time is up")
+
+    def interrupt(*_: object) -> float:
+        actions.append(fail)
+        signal.raise_signal(signal.SIGUSR1)
+        return 1.0
+
+    values: dict[str, dict[Any, Any]] = {
+        "number": {"a": type("Number", (), {"__float__": interrupt})()},
+        "array": {"a": type("Array", (), {"item": interrupt})()},
+        "name": {type("Name", (), {"item": interrupt})(): 1.0},
+        "attribute": {"a": type("Lazy", (), {"item": property(interrupt)})()},
+        "write": {"a": 1.0},
+    }
+    run = RunWriter(directory, calls=calls)
+    run.run_start()
+    for log in (run.log, lambda given: run.step(extra=given)):
+        if place == "write":
+            actions.append(fail)
+        with pytest.raises(error, match="time is up"):
+            log(values[place])
+    run.step(loss=0.5)
+    run.run_end()
+    assert [] == check(run.events_path).files[0].findings
+    assert (0, {}) == (run.dropped, run.left_out)
+
+
+def test_an_exception_storm_loses_none(directory: Path) -> None:
+    """However often a handler raises at arbitrary places, the program gets each exception, and no record is dropped."""
+    program = """if True:
+        import signal, sys
+        from toyspec.writing.run_writer import RunWriter
+        class Tensor:
+            def item(self):
+                return float(sum(range(20)))
+        raised = caught = 0
+        armed = False
+        def interrupt(*_):
+            global armed, raised
+            if armed:
+                armed = False
+                raised += 1
+                raise TimeoutError
+        with RunWriter(sys.argv[1]) as run:
+            run.run_start()
+            run.step(extra={"a": Tensor()})
+            signal.signal(signal.SIGALRM, interrupt)
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
+            for _ in range(5000):
+                try:
+                    armed = True
+                    run.step(loss=Tensor(), extra={"a": Tensor()})
+                    run.log({"b": Tensor(), "c": 1})
+                    armed = False
+                except TimeoutError:
+                    caught += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert raised > 100, raised
+        print(raised - caught, run.dropped, run.left_out)
+    """
+    done = in_subprocess(program, str(directory))
+    assert ("", "0 0 {}\n", 0) == (done.stderr, done.stdout, done.returncode)
+    assert [] == check(directory).files[0].findings
+
+
 def test_a_forked_child_logs_nothing(directory: Path) -> None:
     """In a child the writer is dead: it reports it once, ends nothing, and the parent goes on, and counts."""
     program = """if True:

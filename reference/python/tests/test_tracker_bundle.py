@@ -29,6 +29,13 @@ def test_metrics_go_to_the_fields_that_mean_the_same(tmp_path: Path) -> None:
     assert {"kind": "step", "step": 1, **expected} == step
 
 
+def test_secrets_are_hidden(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Settings are redacted where the record is made, however the run begins."""
+    logger(tmp_path, hyperparameters={"wandb_api_key": "SECRET123", "db": {"password": "hunter2"}, "lr": 1}).finish()
+    assert {"wandb_api_key": "***", "db": {"password": "***"}, "lr": 1} == events(tmp_path)[0]["config"]
+    assert "written as ***: wandb_api_key, db/password;" in capfd.readouterr().err
+
+
 def test_a_validation_is_an_eval(tmp_path: Path) -> None:
     """log_validation writes an eval event of phase eval at its step, or at the last one."""
     with logger(tmp_path) as made:

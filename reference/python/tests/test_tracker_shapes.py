@@ -47,16 +47,28 @@ def test_wandb_script(tmp_path: Path) -> None:
     assert [] == findings(tmp_path)
 
 
-def test_wandb_values_of_one_step_are_one_record(tmp_path: Path) -> None:
-    """Calls with the same step, or without commit, are gathered as wandb does."""
+def test_wandb_values_of_one_step_are_at_this_step(tmp_path: Path) -> None:
+    """Calls with the same step, or without commit, are at one step as in wandb, each in the log at once."""
     wandb.init(dir=str(tmp_path))
     wandb.log({"a": 1}, step=5)
     wandb.log({"b": 2}, step=5)
     wandb.log({"c": 3}, step=6)
     wandb.log({"d": 4}, commit=False)
     wandb.log({"e": 5})
+    wandb.log({"f": 6})
+    expected = [(5, {"a": 1.0}), (5, {"b": 2.0}), (6, {"c": 3.0}), (6, {"d": 4.0}), (6, {"e": 5.0}), (7, {"f": 6.0})]
+    assert expected == values(tmp_path)
     wandb.finish()
-    assert [(5, {"a": 1.0, "b": 2.0}), (6, {"c": 3.0, "d": 4.0, "e": 5.0})] == values(tmp_path)
+
+
+def test_wandb_keeps_nothing_back(tmp_path: Path) -> None:
+    """The last values and the summary are in the log as soon as they are set, whatever ends the program then."""
+    run = wandb.init(dir=str(tmp_path))
+    wandb.log({"loss": 2.5}, step=9)
+    run.summary["best"] = 0.5
+    run.summary.update({"worst": 1})
+    assert [(9, {"loss": 2.5}), (None, {"summary/best": 0.5}), (None, {"summary/worst": 1.0})] == values(tmp_path)
+    wandb.finish()
 
 
 def test_wandb_media_are_left_out_and_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +122,7 @@ def test_wandb_resume_continues_the_run_of_an_id(tmp_path: Path) -> None:
     wandb.run = None
     with wandb.init(dir=str(tmp_path), id="demo", resume="allow"):
         wandb.log({"loss": 0.8}, step=2)
-    assert ["run_start", "scalars", "run_resume", "scalars", "run_end"] == kinds(tmp_path)
+    assert ["run_start", "scalars", "scalars", "run_resume", "scalars", "run_end"] == kinds(tmp_path)
 
 
 def test_wandb_without_init_says_what_to_do() -> None:

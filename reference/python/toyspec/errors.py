@@ -40,8 +40,27 @@ from toyspec.escaping import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import FrameType
 
     from toyspec.read_reports import ReadReport
+
+
+def let_through(error: Exception) -> None:
+    """Raise *error* again if a signal handler of the program raised it, and do nothing with all other errors.
+
+    To be called where any error of a value, of an object of another library, or of the system is caught: a handler
+    interrupts whatever is running, and what it raises is not for us.
+    """
+    entry = error.__traceback__
+    while entry is not None:
+        frame, entry = entry.tb_frame, entry.tb_next
+        # A handler alone is called with the frame that it interrupts, which is the one that it returns to.
+        if frame.f_back is not None and _has(frame.f_locals.values(), frame.f_back):
+            raise error
+
+
+def _has(values: Iterable[object], frame: FrameType) -> bool:
+    return any(value is frame or (type(value) is tuple and _has(value, frame)) for value in values)
 
 
 class ToyspecError(Exception):

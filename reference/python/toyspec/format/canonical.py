@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from toyspec.errors import ToyspecError
+from toyspec.errors import ToyspecError, let_through
 from toyspec.escaping import shortened
 from toyspec.format.foreign_values import built_in, mapping_of
 from toyspec.format.numbers import binary32_text, binary64_text
@@ -183,6 +183,7 @@ def _number_field(value: Any, pointer: str) -> float | None:
     try:
         return number(value)
     except Exception as error:
+        let_through(error)
         raise _refusal(pointer, "a number", value) from error
 
 
@@ -195,6 +196,7 @@ def _integer_field(value: Any, pointer: str) -> int | None:
     try:
         found = integer(value)
     except Exception as error:
+        let_through(error)
         raise _refusal(pointer, "an integer", value) from error
     if found is not None and not is_finite(found):
         raise _refusal(pointer, "an integer within binary64", value)
@@ -255,6 +257,7 @@ def _mapping(value: Any, pointer: str) -> dict[Any, Any]:
         if members is not None:
             return dict(members.items())
     except Exception as error:
+        let_through(error)
         raise _refusal(pointer, "an object", value, error) from error
     raise _refusal(pointer, "an object", value)
 
@@ -301,6 +304,7 @@ def _built_in(value: Any, pointer: str) -> Any:
     try:
         return built_in(value)
     except Exception as error:
+        let_through(error)
         raise _refusal(pointer, "a value that JSON can hold", value, error) from error
 
 
@@ -309,6 +313,7 @@ def key_text(key: Any, pointer: str = "") -> str:
     try:
         found = scalar(key)
     except Exception as error:
+        let_through(error)
         raise _refusal(pointer, "an object with keys that are strings", key, error) from error
     if type(found) is str:
         return text(found)

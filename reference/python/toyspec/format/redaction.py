@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from toyspec.errors import let_through
 from toyspec.format.foreign_values import mapping_of
 from toyspec.format.scalars import items as items_of
 from toyspec.generated.redaction import HIDDEN, NOT_AFTER_TOKEN, NOT_BEFORE_TOKEN, TEXTS, WORD_PAIRS, WORDS
@@ -17,6 +18,8 @@ _SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
 _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SECRET_TEXTS: Final = re.compile("|".join(TEXTS))
 _DEPTH: Final = 32
+_REMARKS: Final = ("notes", "text", "error")
+"""Members of a record about the run that people write."""
 
 
 class Redaction:
@@ -31,6 +34,17 @@ class Redaction:
         self._clear = frozenset(clear)
         self.replaced: list[str] = []
         """Names of what was replaced, in order."""
+
+    def record(self, members: dict[str, Any]) -> None:
+        """Replace every secret in the *members* of a record about the run: its settings, command line and remarks."""
+        argv = members.get("argv")
+        if isinstance(argv, list | tuple) and all(isinstance(word, str) for word in argv):
+            members["argv"] = self.command_line(argv)
+        if members.get("config") is not None:
+            members["config"] = self.settings(members["config"])
+        for name in _REMARKS:
+            if isinstance(members.get(name), str):
+                members[name] = self.settings(members[name], name)
 
     def settings(self, value: Any, path: str = "", depth: int = _DEPTH) -> Any:
         """Return *value* with every secret in it replaced: texts with a secret's name or form, at any depth.
@@ -115,5 +129,6 @@ def _is_of_vocabulary(before: Sequence[str], after: Sequence[str]) -> bool:
 def _members(value: Any) -> Mapping[Any, Any] | None:
     try:
         return mapping_of(value)
-    except Exception:  # noqa: BLE001 - an object that cannot tell its members has none
+    except Exception as error:  # noqa: BLE001 - an object that cannot tell its members has none
+        let_through(error)
         return None

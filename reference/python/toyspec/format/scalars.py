@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from toyspec.errors import let_through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Result = TypeVar("_Result")
+_Other = TypeVar("_Other")
 
 # An integer of more bits may round to an infinite binary64.
 _FINITE_BITS = 1023
 _BUILT_IN = frozenset([float, int, bool, str, type(None)])
 
 
+def attempt(convert: Callable[[Any], _Result], value: Any, otherwise: _Other) -> _Result | _Other:
+    """Return what *convert* makes of *value*, an object of any library; *otherwise* if that raises anything."""
+    try:
+        return convert(value)
+    except Exception as error:  # noqa: BLE001 - an object of another library may raise anything
+        let_through(error)
+        return otherwise
+
+
 def attribute(value: object, name: str) -> Any:
     """Return the attribute *name* of an object of any library, None where it has none or raises anything."""
     try:
         return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - a property may raise anything, as that of a nested tensor's shape does
+    except Exception as error:  # noqa: BLE001 - a property may raise anything, as that of a nested tensor's shape does
+        let_through(error)
         return None
 
 
@@ -101,7 +119,8 @@ def items(value: Any) -> list[Any] | tuple[Any, ...] | None:
         return None
     try:
         found = to_list()
-    except Exception:  # noqa: BLE001 - an array of another library may raise anything; so it is none that can be read
+    except Exception as error:  # noqa: BLE001 - an array of another library may raise anything
+        let_through(error)
         return None
     return found if isinstance(found, list) else None
 

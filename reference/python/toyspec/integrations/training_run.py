@@ -10,7 +10,7 @@ import msgspec
 
 from toyspec.errors import StreamRefusedError, ToyspecError
 from toyspec.format.canonical import members_of
-from toyspec.format.redaction import Redaction, without_secrets
+from toyspec.format.redaction import without_secrets
 from toyspec.format.scalars import scalar
 from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
@@ -146,8 +146,7 @@ class TrainingRun:
 
     def _begin(self, start: Start) -> None:
         if self.is_logging and self.writer is not None:
-            config = Redaction(self.options.unredacted).settings(self._config(start))
-            is_changed = self.writer.prepare_resumption(config)
+            is_changed = self.writer.prepare_resumption(self._config(start))
             if is_changed or start.resumed_step or self.writer.last_step is not None:
                 self.writer.run_resume(start.resumed_step or 0)
                 self._last_step = start.resumed_step

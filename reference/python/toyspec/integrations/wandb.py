@@ -7,7 +7,7 @@ machine. Boxes, masks and classes of a picture are left out, which is reported o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toyspec.format.canonical import members_of
@@ -26,41 +26,41 @@ run: Run | None = None
 _GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
 
 
-class Config(MutableMapping[str, Any]):
-    """The settings of a run, by key or by attribute; until the first value is logged they can be changed."""
+class Written(MutableMapping[str, Any]):
+    """What a script sets about a run, by key or by attribute: each value is written as it is set."""
 
-    def __init__(self, training: TrainingRun) -> None:
+    def __init__(self, write: Callable[[str, Any], None]) -> None:
         super().__init__()
-        object.__setattr__(self, "_training", training)
-        object.__setattr__(self, "_settings", {})
+        object.__setattr__(self, "_write", write)
+        object.__setattr__(self, "_members", {})
 
     def __getitem__(self, name: str) -> Any:
-        return self._settings[name]
+        return self._members[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._settings[name] = value
-        self._training.add_config({name: value})
+        self._members[name] = value
+        self._write(name, value)
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError(f"the setting {name!r} cannot be deleted: it may be in the log already")
+        raise TypeError(f"{name!r} cannot be deleted: it may be in the log already")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._settings)
+        return iter(self._members)
 
     def __len__(self) -> int:
-        return len(self._settings)
+        return len(self._members)
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._settings[name]
+            return self._members[name]
         except KeyError:
-            raise AttributeError(f"the run has no setting {name!r}") from None
+            raise AttributeError(f"the run has no {name!r}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
 
     def update(self, settings: Any = (), /, *, allow_val_change: bool = True, **more: Any) -> None:
-        """Add *settings*, a mapping or a namespace."""
+        """Set every one of *settings*, a mapping or a namespace."""
         del allow_val_change
         for name, value in {**members_of(settings or {}), **more}.items():
             self[str(name)] = value
@@ -72,12 +72,12 @@ class Run:
     def __init__(self, training: TrainingRun, config: Any) -> None:
         self.training = training
         """What is written, and where."""
-        self.config = Config(training)
+        self.config = Written(lambda name, value: training.add_config({name: value}))
+        """Settings; until the first value is logged they can be changed."""
         self.config.update(config or {})
-        self.summary: dict[str, Any] = {}
-        """Values that the script sets as results; written at the end by ``summary/<name>``."""
+        self.summary = Written(lambda name, value: training.log({f"summary/{name}": value}))
+        """Values that the script sets as results, written by ``summary/<name>``."""
         self._step = 0
-        self._pending: dict[str, Any] = {}
 
     @property
     def id(self) -> str | None:
@@ -95,13 +95,14 @@ class Run:
         return None if self.training.writer is None else self.training.writer.directory
 
     def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
-        """Write *data* at *step*, else at one step more than the last call; ``commit=False`` waits."""
-        if step is not None and int(step) != self._step:
-            self._flush()
+        """Write *data* at *step*, else at the step of the call before, or after it if that one has ended its step.
+
+        A call ends its step, unless a *step* is given, or *commit* is False.
+        """
+        if step is not None:
             self._step = int(step)
-        self._pending.update(data)
+        self.training.log(data, step=self._step)
         if commit or (commit is None and step is None):
-            self._flush()
             self._step += 1
 
     def define_metric(  # noqa: PLR0913, PLR0917 - the call of wandb
@@ -116,7 +117,6 @@ class Run:
     ) -> None:
         """Write which direction of a metric is better, and what it is drawn over."""
         del step_sync, hidden, overwrite
-        self._flush()
         words = summary.split(",") if summary else []
         found = _GOALS.get(goal or "") or next((_GOALS[word] for word in words if word in _GOALS), None)
         self.training.define(name, goal=found, step_name=None if step_metric is None else str(step_metric))
@@ -158,18 +158,9 @@ class Run:
 
     def _finish(self, error: BaseException | None) -> None:
         global run  # noqa: PLW0603 - wandb has one run at a time, in its module
-        self._flush()
-        if self.summary:
-            self.training.log({f"summary/{name}": value for name, value in self.summary.items()})
         self.training.end(error)
         if run is self:
             run = None
-
-    def _flush(self) -> None:
-        pending, self._pending = self._pending, {}
-        if not pending:
-            return
-        self.training.log(pending, step=self._step)
 
     def _leave_out(self, what: str) -> None:
         self.training.leave_out(what, f"toyspec's wandb does not log what {what} is given; log it as numbers or texts")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 import msgspec
 
-from toyspec.errors import StreamClosedError
+from toyspec.errors import StreamClosedError, let_through
 from toyspec.system_calls import (
     PASSING_ERRORS,
     SYSTEM_CALLS,
@@ -286,6 +286,7 @@ class AppendFile:
             try:
                 written = self._write(self._descriptor, data)
             except OSError as error:
+                let_through(error)
                 self._fail(error, 0)
             if written != len(data):
                 self._complete(data, written)
@@ -310,6 +311,7 @@ class AppendFile:
             try:
                 written += self._write_some(rest[written:])
             except OSError as error:
+                let_through(error)
                 self._fail(error, written)
 
     def _write_some(self, data: memoryview) -> int:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
 import msgspec
 from msgspec import UNSET
 
+from toyspec.errors import let_through
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError, key_text
 from toyspec.format.decoding import event_types
 from toyspec.format.foreign_values import built_in, fields_of, mapping_of, plain
-from toyspec.format.scalars import attribute, is_finite, items, scalar
+from toyspec.format.scalars import attempt, attribute, is_finite, items, scalar
 from toyspec.format.scalars import text as whole_text
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
@@ -74,7 +75,7 @@ class SortedValues:
         self.left_out: list[LeftOut] = []
         self.media: dict[str, list[Media]] = {}
         self._prefix = prefix
-        self._add_all(values, "", _DEPTH)
+        self._add_all(members_in(values) or {}, "", _DEPTH)
 
     def _add_all(self, values: Mapping[Any, Any], prefix: str, depth: int) -> None:
         for key, value in values.items():
@@ -86,11 +87,7 @@ class SortedValues:
                 continue
             if value is UNSET:
                 continue
-            try:
-                members = _mapping_or_fields(value)
-            except Exception as error:  # noqa: BLE001 - an object may raise anything, and the others are to be written
-                self._leave_out(name, _not_a_value(value, error))
-                continue
+            members = _mapping_or_fields(value)
             if members is None:
                 self._add(name, value)
             elif depth:
@@ -112,6 +109,7 @@ class SortedValues:
             if found is not None and type(found) not in _BUILT_IN:
                 found = _NOTHING if (text := plain(found)) is None else text
         except Exception as error:  # noqa: BLE001 - an array may raise anything, and the other values are to be written
+            let_through(error)
             self._leave_out(name, _not_a_value(value, error))
             return
         if type(found) is bool:
@@ -149,7 +147,7 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
                 del members[key]
     if fields == "made-to-fit":
         _make_fit(kind, members, texts)
-    if kind == "eval" and (results := _members(members.get("extra"))) is not None:
+    if kind == "eval" and (results := members_in(members.get("extra"))) is not None:
         members["extra"] = _in_built_in_types(results)
     if kind == "scalars" and texts:
         members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
@@ -169,10 +167,7 @@ def not_by_name(argument: str, values: object) -> str:
 
 def whole(value: Any) -> Any:
     """Return *value* as an int if it is a whole number of any type; else unchanged."""
-    try:
-        found = scalar(value)
-    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
-        return value
+    found = attempt(scalar, value, value)  # the encoder says what is wrong with it
     if type(found) is float and found.is_integer():
         return int(found)
     return found if type(found) is int else value
@@ -193,12 +188,12 @@ def is_step(value: Any) -> TypeGuard[int]:
 
 def as_value(value: Any) -> float | str | None:
     """Return what was passed as a step and is none, as a number or a text that a record can hold."""
-    with contextlib.suppress(Exception):
-        found = scalar(value)
-        return float(found) if type(found) in _PLAIN or type(found) is bool else shortened(whole_text(str(found)))
-    with contextlib.suppress(Exception):
-        return shortened(whole_text(repr(value)))
-    return type(value).__name__
+    return attempt(_number_or_text, value, _repr(value))
+
+
+def _number_or_text(value: Any) -> float | str:
+    found = scalar(value)
+    return float(found) if type(found) in _PLAIN or type(found) is bool else shortened(whole_text(str(found)))
 
 
 def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:
@@ -273,7 +268,7 @@ class _Room:
             fact = f"the record would have more than {MAX_LINE_BYTES} bytes; write it to a file"
         except (InvalidEventError, RecordRefusedError) as error:
             fact = str(error)
-        members = _members(value) if depth else None
+        members = members_in(value) if depth else None
         if not members:
             self.left_out.append(LeftOut(name, fact))
             return UNSET
@@ -296,7 +291,7 @@ def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:
 
     Raise InvalidEventError if a record of *kind* would have nothing without them.
     """
-    members = values if isinstance(values, Mapping) else _members(values)
+    members = values if type(values) is dict else members_in(values)
     if members is None and kind == "scalars":
         raise InvalidEventError(not_by_name("values", values))
     if members is None:
@@ -307,20 +302,18 @@ def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:
     return SortedValues(members, prefix)
 
 
-def _members(value: Any) -> Mapping[Any, Any] | None:
-    try:
-        return mapping_of(value)
-    except Exception:  # noqa: BLE001 - an object that cannot tell its members has none
-        return None
+def members_in(value: Any) -> dict[Any, Any] | None:
+    """Return the members of a mapping or an object with named values; None for all else, and if that raises."""
+    return attempt(_copied, value, None)
+
+
+def _copied(value: Any) -> dict[Any, Any] | None:
+    members = mapping_of(value)
+    return None if members is None else dict(members.items())
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    if type(value) in _BUILT_IN:
-        return None
-    try:
-        return fields_of(value)
-    except Exception:  # noqa: BLE001 - an object that cannot tell its fields has none
-        return None
+    return None if type(value) in _BUILT_IN else attempt(fields_of, value, None)
 
 
 def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None:
@@ -347,14 +340,11 @@ def _move_mappings(members: dict[str, Any]) -> None:
 
 
 def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
-    return value if isinstance(value, Mapping) else _fields(value)
+    return attempt(_copied, value, None) if isinstance(value, Mapping) else _fields(value)
 
 
 def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
-    try:
-        found = scalar(members[name])
-    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
-        return
+    found = attempt(scalar, members[name], members[name])  # the encoder says what is wrong with it
     if type(found) is bool:
         found = float(found)
     if type(found) is str and kind == "step":
@@ -375,11 +365,10 @@ def _move_unless_count(name: str, members: dict[str, Any]) -> None:
     value, extra = members[name], members.get("extra", {})
     if type(value) is int and value >= 0:
         return
-    with contextlib.suppress(Exception):  # the encoder says what is wrong with it
-        found = scalar(value)
-        if type(found) in _PLAIN and isinstance(extra, Mapping) and name not in extra:
-            members["extra"] = {**extra, name: found}
-            del members[name]
+    found = attempt(scalar, value, None)  # the encoder says what is wrong with it
+    if type(found) in _PLAIN and isinstance(extra, Mapping) and name not in extra:
+        members["extra"] = {**extra, name: found}
+        del members[name]
 
 
 def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -402,12 +391,10 @@ def _in_built_in_type(value: Any, depth: int) -> Any:
     members = _mapping_or_fields(value)
     if members is not None:
         return {key: _in_built_in_type(member, depth - 1) for key, member in members.items()}
-    try:
-        found = items(value)
-        if found is None:
-            found = built_in(value)
-    except Exception:  # noqa: BLE001 - the encoder says what is wrong with it
-        return value
+    parts = items(value)
+    found = attempt(built_in, value, _NOTHING) if parts is None else parts
+    if found is _NOTHING:
+        return value  # the encoder says what is wrong with it
     if isinstance(found, list | tuple):
         return [_in_built_in_type(item, depth - 1) for item in found]
     return _in_built_in_type(found, depth - 1)
@@ -433,11 +420,8 @@ def _number(value: Any) -> float:
     """Return *value* as a number, 0 if it is none."""
     if type(value) in _PLAIN:
         return value  # type: ignore[no-any-return]
-    with contextlib.suppress(Exception):
-        found = scalar(value)
-        if type(found) in _PLAIN:
-            return found  # type: ignore[no-any-return]
-    return 0
+    found = attempt(scalar, value, 0)
+    return found if type(found) in _PLAIN else 0
 
 
 def _word(value: float) -> str | None:
@@ -451,10 +435,7 @@ def _word(value: float) -> str | None:
 
 
 def _repr(value: object) -> str:
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - an object may raise anything
-        return object.__repr__(value)
+    return attempt(repr, value, object.__repr__(value))
 
 
 def _not_a_value(value: Any, error: Exception | None) -> str:

@@ -17,6 +17,7 @@ import zlib
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from toyspec.errors import let_through
 from toyspec.escaping import shortened
 from toyspec.format.run_files import media_file
 from toyspec.system_calls import SystemCalls, write_new_file
@@ -73,6 +74,7 @@ class Media:
         except _UnfitError as error:
             self._problem = str(error)
         except Exception as error:  # noqa: BLE001 - an array or a picture may raise anything
+            let_through(error)
             self._problem = f"it cannot be read: {type(error).__name__}: {shortened(str(error))}"
 
     def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:

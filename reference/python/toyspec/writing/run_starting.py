@@ -11,7 +11,6 @@ from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
 from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.redaction import Redaction
 from toyspec.format.run_files import other_ranks, rank_file
 from toyspec.system_calls import SYSTEM_CALLS, say
 from toyspec.writing import open_runs, opening
@@ -134,9 +133,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         return _silent(os.fspath(root), run_id, at)
     arch, model = (model, None) if isinstance(model, str) else (arch, model)
     watched = _health_of(health, alerts)
-    redaction = Redaction(unredacted)
     question = GitQuestion() if git == "around" else None
-    settings = None if config is None else redaction.settings(members_of(config))
+    settings = None if config is None else members_of(config)
     parts: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
     parts |= {"backend": _backend() if backend is None else backend, "phase": phase, "parent": parent, "data": data}
     safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal}
@@ -149,6 +147,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         open_runs.start_again(os.path.join(directory, stream_name))
         access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
         access["mirrors"] = mirrors if sync is None else [*mirrors, synced(sync)]
+        access["unredacted"] = unredacted
         run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
         undoing.callback(run.abandon)
         _watch(run, watched)
@@ -160,8 +159,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         question = question if run.lacks_start else None
         if run.lacks_start:
             parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
-            run.run_start(config=settings, **parts, **_circumstances(redaction, at))
-        _say_replaced(run, redaction)
+            run.run_start(config=settings, **parts, **_circumstances(at))
         run.keep_until_exit()
         if run.active:
             run.collect(Evidence(run, question, system_seconds=_interval(system), console=console, diff=diff))
@@ -228,10 +226,10 @@ def _health_of(
     return lambda run: RunHealth(run, rules, actions)
 
 
-def _circumstances(redaction: Redaction, at: TrainingProcess) -> dict[str, Any]:
+def _circumstances(at: TrainingProcess) -> dict[str, Any]:
     """Return what run_start records about the program and its processes."""
     found: dict[str, Any] = {
-        "argv": redaction.command_line(list(getattr(sys, "argv", []))),
+        "argv": list(getattr(sys, "argv", [])),
         "packages": package_versions(),
     }
     return found | ({"rank": at.rank, "world_size": at.size} if at.size > 1 else {})
@@ -281,13 +279,6 @@ def _shared_id(run_id: str | None, at: TrainingProcess) -> str:
             "same run_id in each, or start them by srun or torchrun --rdzv-id, or initialize torch.distributed first"
         )
     return run_id_from(found)
-
-
-def _say_replaced(run: RunWriter, redaction: Redaction) -> None:
-    names = list(dict.fromkeys(redaction.replaced))
-    if names:
-        shown = ", ".join(shortened(name) for name in names[:5])
-        say(f"{run.events_path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
 
 
 def _remove_if_empty(directory: str) -> None:

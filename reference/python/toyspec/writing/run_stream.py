@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from toyspec.errors import StreamClosedError, StreamRefusedError, ToyspecError, must_be_one_of
+from toyspec.errors import StreamClosedError, StreamRefusedError, let_through, must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.format.decoding import fitting
 from toyspec.format.line_validation import holds_long_number
+from toyspec.format.redaction import Redaction
 from toyspec.format.run_files import leaves_bundle
 from toyspec.generated.fields import FIELDS
 from toyspec.generated.toy_v1 import Step
@@ -38,6 +39,7 @@ from toyspec.writing.logged_values import (
     SortedValues,
     as_value,
     is_step,
+    members_in,
     nonfinite,
     prepared,
     step_number,
@@ -57,6 +59,9 @@ Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
 _FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
+# The others have measurements, and what a model writes.
+_REDACTED_KINDS: Final = _FRAMING_KINDS | {"note"}
+_MOST_NAMED: Final = 5
 _OF_RECORD: Final = (InvalidEventError, RecordRefusedError)
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
@@ -90,7 +95,8 @@ def ready_step(event: Step) -> bytes | None:
         is_ready = _encode(found) == line and (not found.extra or list(found.extra) == sorted(found.extra))
         # The type allows an integer of any length.
         is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
-    except (TypeError, ValueError, msgspec.MsgspecError):
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        let_through(error)
         return None
     return line if is_ready else None
 
@@ -231,6 +237,7 @@ class RunStream:
     def changed_settings(self, config: Any) -> dict[str, Any]:
         """Return the settings of *config*, as they would be written, that differ from those of the run so far."""
         record = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
+        self._hide_secrets(record)
         try:
             line = encode(record)
         except (InvalidEventError, RecordRefusedError):
@@ -328,11 +335,11 @@ class RunStream:
                 action(*arguments)
                 if self._progress.ended:
                     self._close()
-            except Exception as error:
-                if not self._leaves_out(error):
+            except _OF_RECORD as error:
+                if self.settings.on_error == "raise" or not self._progress.is_running:
                     raise
                 kind = "run_end" if action == self._end else _kind_of(arguments)
-                self._dropped.leave_out(_fact_of(error), key=_what_is_wrong(error), kind=kind)
+                self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=kind)
                 self._note_news(file)
             finally:
                 self._is_busy = False
@@ -341,15 +348,6 @@ class RunStream:
                 self._perform(action, *arguments)
         while self._afterwards and not self._is_busy:
             self._afterwards.pop(0)()
-
-    def _leaves_out(self, error: Exception) -> bool:
-        """Return whether training goes on without the record that caused *error*.
-
-        An object of another library may raise anything where nothing is expected. What the system refuses is not of
-        the record.
-        """
-        is_of_record = isinstance(error, _OF_RECORD) or not isinstance(error, OSError | ToyspecError)
-        return is_of_record and self.settings.on_error != "raise" and self._progress.is_running
 
     def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Write nothing in a forked child, which reports it; the run counts it."""
@@ -570,6 +568,7 @@ class RunStream:
             _check_path(given.get("path"))
         self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
+        hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
         ready = self._prepared(kind, given)
         given = ready.members
         given.setdefault("t", self._watch.seconds())
@@ -583,6 +582,7 @@ class RunStream:
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self._keep_early(value, is_counted)
             self._append(self._record(line, kind, value))
+            self._say_hidden(hidden)
             if kind == "run_resume":
                 self._write_again(value["from_step"])
         elif self._file is not None:
@@ -593,6 +593,17 @@ class RunStream:
             self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
         if ready.media:
             self._write_media(ready.media, given)
+
+    def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
+        """Replace the secrets in the members *given* of a record about the run; return their names."""
+        redaction = Redaction(self.settings.unredacted)
+        redaction.record(given)
+        return list(dict.fromkeys(redaction.replaced))
+
+    def _say_hidden(self, names: list[str]) -> None:
+        if names:
+            shown = ", ".join(shortened(name) for name in names[:_MOST_NAMED])
+            say(f"{self.path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
 
     def _place(self, kind: str, given: dict[str, Any]) -> tuple[str, object]:
         """Give the members *given* a phase and a step that can be written.
@@ -621,8 +632,8 @@ class RunStream:
         last = self._progress.resume_step if self._progress.must_resume else self._progress.from_step
         if not (self._progress.must_resume or self._awaits_first_step) or type(step) is not int:
             return False
-        values = given.get("values")
-        if last is None or step > last or not isinstance(values, Mapping):
+        values = members_in(given.get("values"))
+        if last is None or step > last or values is None:
             return False
         found = SortedValues(values)
         return not self._names.are_repeated([*found.numbers, *found.texts], step)
@@ -739,8 +750,8 @@ class RunStream:
         number = step_number(given["step"])
         if number is not None:
             return number
-        values = given.get("values")
-        if isinstance(values, Mapping):
+        values = members_in(given.get("values"))
+        if values is not None:
             given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
         self._leave_out_step(given["step"], "scalars")
         return COUNTED
@@ -778,8 +789,7 @@ class RunStream:
         if number is not None:
             event.step = number
             return "given"
-        extra = event.extra if isinstance(event.extra, Mapping) else {}
-        event.extra = {**extra, _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
+        event.extra = {**(members_in(event.extra) or {}), _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
         self._leave_out_step(event.step, "step")
         return "counted"
 
@@ -847,6 +857,7 @@ class RunStream:
                     self._dropped.cause = ""
             self._put(file, record)
         except OSError as error:
+            let_through(error)
             self._after_error(file, error, record)
             return
         self._watch.last = max(self._watch.last, self._progress.time)
@@ -969,14 +980,9 @@ def _make_values(members: dict[str, Any]) -> None:
     extra = members.pop("extra", None)
     place = {key: members.pop(key) for key in ("step", "phase") if key in members}
     values = {key: value for key, value in members.items() if key not in {"kind", "t", "nonfinite"}}
-    values |= dict(extra) if isinstance(extra, Mapping) else {}
+    values |= members_in(extra) or {}
     members.clear()
     members.update(kind="scalars", **place, values=values)
-
-
-def _fact_of(error: Exception) -> str:
-    text = str(error)
-    return text if isinstance(error, _OF_RECORD) else f"a value of it raised {type(error).__name__}: {shortened(text)}"
 
 
 def _what_is_wrong(error: Exception) -> str:

@@ -84,6 +84,7 @@ class RunWriter(EventMethods):
         sync_seconds: float = 0.0,
         on_error: OnError = "disable",
         subsample: int | None = None,
+        unredacted: Sequence[str] = (),
         resuming: Resuming = "by-call",
         seal: Sealing = "never",
         mirrors: Sequence[Companion] = (),
@@ -110,6 +111,9 @@ class RunWriter(EventMethods):
         A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too, at most
         *sync_seconds* after the sync before. *subsample* N writes every N-th step and the last.
 
+        Secrets in settings, command line and remarks are written as ``***``, except those settings that *unredacted*
+        names.
+
         *seal* ``"at-end"`` seals the run after run_end: it writes ``SHA256SUMS``, the digests of all files in the
         directory. Write other files before ``run_end``. Any writer that opens the stream again renames the seal
         ``SHA256SUMS.prev``.
@@ -125,6 +129,7 @@ class RunWriter(EventMethods):
             resuming=resuming,
             seal=seal,
             subsample=1 if subsample is None else subsample,
+            unredacted=unredacted,
             wait_seconds=wait_seconds,
             clock=clock,
             calls=calls,

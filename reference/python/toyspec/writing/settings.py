@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -41,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal: Sealing = "never"
     clock: Clock = SYSTEM_CLOCK
     calls: SystemCalls = SYSTEM_CALLS
+    unredacted: Sequence[str] = ()
+    """Settings of the run that are written unchanged, though their names sound like secrets."""
     values: Literal["adapted", "exact"] = "adapted"
     """Whether what the program logs is adapted to the schema, and NaN named, or written exactly as it is given."""
     wait_seconds: float | None = None
