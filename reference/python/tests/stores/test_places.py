@@ -30,7 +30,9 @@ from toyspec.places.addresses import is_address, public, secret_of, without_secr
 from toyspec.places.kept_blocks import KeptBlocks
 from toyspec.places.place import Entry
 from toyspec.reading.stream_files import locate_stream
+from toyspec.runs.discovery import find_streams
 from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.walking import Stream
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -325,6 +327,18 @@ def test_file_systems_of_fsspec() -> None:
             read("memory://places/none")
     finally:
         memory.rm("/places", recursive=True)
+
+
+@pytest.mark.parametrize("place", ["disk", "store"])
+def test_media_of_a_run_are_not_searched(store: Store, tmp_path: Path, place: str) -> None:
+    """A stream that a run shows is not a run, on a disk and in a store; a folder of that name without a run is one."""
+    for name in ("a/events.jsonl", "a/media/events.jsonl", "a/media/b/events.jsonl", "media/events.jsonl"):
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / name).write_bytes(stream(3))
+        store.put(f"runs/{name}", stream(3))
+    root = str(tmp_path / "runs") if place == "disk" else f"s3://{BUCKET}/runs"
+    expected = [f"{root}/a/events.jsonl", f"{root}/media/events.jsonl"]
+    assert expected == [found.path for found in find_streams(root) if isinstance(found, Stream)]
 
 
 LAKE = """

@@ -16,7 +16,7 @@ from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.stores import comparing, folders, run_sync, spans
 from toyspec.stores.comparing import ends_of, has_digest_of, relation
 from toyspec.stores.folders import Folder
-from toyspec.stores.run_files import files_of, is_of_log, kept_name
+from toyspec.stores.run_files import files_to_send, is_sent, kept_name
 from toyspec.stores.run_sync import SyncSettings
 from toyspec.stores.spans import LocalFile, ShortenedError
 from toyspec.stores.syncing import Syncing
@@ -276,23 +276,23 @@ def test_files_of_a_run_come_in_their_order(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "link").symlink_to("z.bin")
-    found = [file.name for file in files_of(str(tmp_path), "logs")]
+    found = [file.name for file in files_to_send(str(tmp_path), "logs")]
     known = [name for name in found if name in order]
     assert sorted(order) == sorted(known)
     assert [name for name in known if ".prev" in name and name.startswith("events")] == [
         "events.jsonl.prev-12", "events.jsonl.prev-2", "events.jsonl.prev",
     ]  # fmt: skip
     assert ["events.jsonl", "events.rank-1.jsonl", "metrics.jsonl"] == [
-        file.name for file in files_of(str(tmp_path), "logs") if file.kind == "stream"
+        file.name for file in files_to_send(str(tmp_path), "logs") if file.kind == "stream"
     ]
     assert ["SHA256SUMS", "annotations.jsonl"] == found[-2:]
-    kinds = [file.kind for file in files_of(str(tmp_path), "all")]
+    kinds = [file.kind for file in files_to_send(str(tmp_path), "all")]
     assert kinds == sorted(kinds, key=["media", "side file", "stream", "sidecar", "seal", "annotations"].index)
-    every = {file.name for file in files_of(str(tmp_path), "all")}
+    every = {file.name for file in files_to_send(str(tmp_path), "all")}
     assert {*order, *more} == every - {"SHA256SUMS.new"}
     assert not {*hidden, "link"} - {"SHA256SUMS.new"} & every
-    assert all(is_of_log(name) for name in order)
-    assert not any(map(is_of_log, more))
+    assert all(is_sent(name, "logs") for name in order)
+    assert not any(is_sent(name, "logs") for name in more)
 
 
 def test_kept_name_is_that_of_the_object() -> None:

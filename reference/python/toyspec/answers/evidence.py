@@ -16,7 +16,7 @@ from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE
 from toyspec.format.run_files import media_file, ranks_beside
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
-from toyspec.reading.sealed_files import digest_in, files_of
+from toyspec.reading.sealed_files import covered_files, digest_in
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import losses_first
 from toyspec.runs.summarizing import summarize_run
@@ -183,7 +183,7 @@ def _files(path: str, leave_out: str | None) -> Iterator[dict[str, Any]]:
     left_out = None if leave_out is None else os.path.realpath(leave_out)
     names = [os.fsencode(name)]
     if name == EVENTS_FILE:
-        names = [each for each, _ in files_of(directory)]
+        names = [each for each, _ in covered_files(directory)]
         names += [os.fsencode(SEAL_FILE)] if os.path.isfile(os.path.join(directory, SEAL_FILE)) else []
     for each in names:
         if left_out == os.path.realpath(os.path.join(os.fsencode(directory), each)).decode("utf-8", "backslashreplace"):

@@ -15,7 +15,7 @@ from toyspec.format.seals import SealLine, parse_seal_line, parts_of
 from toyspec.generated import messages, rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import path_in
-from toyspec.reading.sealed_files import FileDigest, digest_in, files_of
+from toyspec.reading.sealed_files import FileDigest, covered_files, digest_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def unsealed_files(directory: str) -> list[str]:
     seal = _read(directory, MAX_LINE_BYTES)
     lines = (parse_seal_line(line.removesuffix(b"\n")) for line in io.BytesIO(seal.data))
     sealed = {parts_of(line.name) for line in lines if line is not None}
-    return [shortened(os.fsdecode(name)) for name, _ in files_of(directory) if parts_of(name) not in sealed]
+    return [shortened(os.fsdecode(name)) for name, _ in covered_files(directory) if parts_of(name) not in sealed]
 
 
 def _read(directory: str, max_bytes: int) -> SidecarText:

@@ -1,4 +1,4 @@
-"""The files of a bundle: lists them, and computes digests without opening anything outside of the bundle."""
+"""The files that a seal covers, and their digests: computed without opening anything outside of the bundle."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import msgspec
 
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.places.addresses import is_address, path_in
+from toyspec.reading.run_files import files_of
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 _BLOCK_BYTES = 1 << 18
 _FLAGS = (
@@ -119,26 +120,14 @@ def _digest(descriptor: int, on_bytes: Callable[[int], None] | None) -> FileDige
     return FileDigest(digest.hexdigest(), size)
 
 
-def files_of(directory: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the path from *directory* and the size of every regular file that a seal covers, in the order of paths.
+def covered_files(directory: str) -> list[tuple[bytes, int]]:
+    """Return the path from *directory* and the size of every file that a seal covers, in the order of paths.
 
-    These are all below *directory*, except seals, of this time and earlier, annotations, and what symbolic links
-    name. Raises OSError.
+    These are all regular files below *directory*, except seals, of this time and earlier, and annotations. Raises
+    OSError.
     """
-    yield from sorted(item for item in _walk(os.fsencode(directory), b"") if not _NEVER_SEALED.fullmatch(item[0]))
-
-
-def _walk(root: bytes, below: bytes) -> Iterator[tuple[bytes, int]]:
-    pending = [below]
-    while pending:
-        place = pending.pop()
-        with os.scandir(os.path.join(root, place)) as listing:
-            for entry in listing:
-                name = place + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(name + b"/")
-                elif entry.is_file(follow_symlinks=False):
-                    yield name, entry.stat(follow_symlinks=False).st_size
+    found = ((os.fsencode(file.name), file.size) for file in files_of(directory, "all"))
+    return sorted(item for item in found if not _NEVER_SEALED.fullmatch(item[0]))
 
 
 def has_seal(directory: str) -> bool:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.format.profiles import ANNOTATIONS_FILE, METRICS_FILE, SEAL_FILE
-from toyspec.format.run_files import MEDIA_FOLDER, is_media_file, rank_of
+from toyspec.format.run_files import is_media_file, rank_of
+from toyspec.reading.run_files import files_of
 from toyspec.reading.sealed_files import TEMPORARY_FILE
 from toyspec.runs.walking import SIDECARS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toyspec.places.place import Entry
 
 Kind = Literal["media", "side file", "stream", "sidecar", "seal", "annotations"]
@@ -45,13 +43,22 @@ class BundleFile(NamedTuple):
         return self.kind in _BY_LINES
 
 
-def files_of(directory: str, extent: Extent) -> list[BundleFile]:
+def files_to_send(directory: str, extent: Extent) -> list[BundleFile]:
     """Return the files in *directory* in the order in which they are sent; raise OSError.
 
     Symbolic links, hidden files and what is being written under a temporary name are left out.
     """
-    found = [BundleFile(name, _kind(name)) for name in _names(directory, "", extent)]
-    return sorted(found, key=_place)
+    names = [
+        file.name for file in files_of(directory, "own" if extent == "all" else "media") if is_sent(file.name, extent)
+    ]
+    return sorted((BundleFile(name, _kind(name)) for name in names), key=_place)
+
+
+def is_sent(name: str, extent: Extent) -> bool:
+    """Return whether the file *name* of a run is one of *extent*, and neither hidden nor temporary."""
+    parts = name.split("/")
+    is_kept = parts[-1] != TEMPORARY_FILE and not any(part.startswith(".") for part in parts)
+    return is_kept and (extent == "all" or _is_of_log(name))
 
 
 def is_stream(name: str) -> bool:
@@ -88,24 +95,5 @@ def grows(name: str) -> bool:
     return _kind(name) in _BY_LINES
 
 
-def is_of_log(name: str) -> bool:
-    """Return whether the file *name* of a run is its log, or belongs to it."""
+def _is_of_log(name: str) -> bool:
     return _kind(name) != "sidecar" or name in _OTHER_LOGS or name.startswith(f"{SEAL_FILE}.")
-
-
-def _names(directory: str, below: str, extent: Extent) -> Iterator[str]:
-    with os.scandir(os.path.join(directory, below)) as listing:
-        entries = list(listing)
-    streams = any(is_stream(entry.name) for entry in entries)
-    if below and streams:
-        # A run of its own.
-        return
-    for entry in entries:
-        name = below + entry.name
-        if entry.name.startswith(".") or entry.name == TEMPORARY_FILE:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if extent == "all" or name == MEDIA_FOLDER:
-                yield from _names(directory, f"{name}/", extent)
-        elif entry.is_file(follow_symlinks=False) and (extent == "all" or is_of_log(name)):
-            yield name

@@ -15,7 +15,7 @@ from toyspec.places.addresses import path_in
 from toyspec.places.place import ChangedError, MalformedAnswerError
 from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.stores.results import RunResult
-from toyspec.stores.run_files import BundleFile, Extent, files_of, kept_name
+from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
 from toyspec.stores.spans import LocalFile, ShortenedError, Signature
 from toyspec.stores.targets import CannotExtendError
 from toyspec.system_calls import cause_of, is_locked
@@ -98,7 +98,7 @@ class RunSync:
         try:
             if objects is not None or self._objects is None:
                 self._objects = self._listed() if objects is None else objects
-            for file in files_of(self.directory, self._settings.extent):
+            for file in files_to_send(self.directory, self._settings.extent):
                 self._bring_file(file)
                 if self._result.outcome == "conflict":
                     break
@@ -219,7 +219,7 @@ class RunSync:
 
     def _is_in_side_file(self, entry: Entry) -> bool:
         """Return whether a side file that the place has begins with the bytes of the log *entry*."""
-        for file in files_of(self.directory, "logs"):
+        for file in files_to_send(self.directory, "logs"):
             known = self._known.get(file.name)
             if file.kind != "side file" or known is None or not known.is_whole or known.entry.address == entry.address:
                 continue

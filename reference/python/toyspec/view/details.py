@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,11 +24,10 @@ from toyspec.places.addresses import is_address, path_in
 from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.records import count_missing, nothing_missing
-from toyspec.reading.stream_names import STREAM_NAMES
+from toyspec.reading.run_files import RunFile, files_of
 from toyspec.runs.metric_names import defined
 from toyspec.runs.run_facts import finite
 from toyspec.runs.summary import start_after
-from toyspec.runs.walking import SIDECARS
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
 from toyspec.view.token_totals import TokenPlaces
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 MOST_ITEMS = 2000
 _MOST_RECORDS = 500
-_MOST_OBJECTS = 10_000
 _MOST_CHARS = 1 << 16
 _MOST_BYTES = 8 << 20
 _MOST_REPORT_BYTES = 4 << 20
@@ -344,17 +342,7 @@ def safe(value: Any) -> Any:
     return [safe(item) for item in value] if isinstance(value, list) else value
 
 
-class FileBeside(NamedTuple):
-    """A file of a run."""
-
-    name: str
-    """Its path in the directory of the run, with ``/``."""
-    path: str
-    size: int
-    """Number of bytes."""
-
-
-def files_beside(path: str) -> Iterator[FileBeside]:
+def files_beside(path: str) -> Iterator[RunFile]:
     """Yield every file of the run whose stream is at *path*: the stream, and what is in its directory.
 
     A stream with a name of its own is alone, or has parts. Links are left out.
@@ -362,53 +350,15 @@ def files_beside(path: str) -> Iterator[FileBeside]:
     name = os.path.basename(path)
     if os.path.isdir(path):
         for part in Parts(path).parts:
-            yield FileBeside(part.name, os.path.join(path, part.name), part.size)
+            yield RunFile(part.name, os.path.join(path, part.name), part.size)
     elif run_of(path) == path:
-        yield FileBeside(name, path, identity_at(path)[2])
-    elif is_address(path):
-        yield from _objects_beside(path)
+        yield RunFile(name, path, identity_at(path)[2])
     else:
-        yield from _below(os.path.dirname(path) or ".")
-
-
-def _below(directory: str) -> Iterator[FileBeside]:
-    pending = [(directory, "")]
-    while pending:
-        folder, prefix = pending.pop()
         try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+            yield from files_of(os.path.dirname(path) or ".", on_error=lambda _: None)
         except OSError:
-            continue
-        for entry in entries:
-            with suppress(OSError):
-                if entry.is_file(follow_symlinks=False):
-                    yield FileBeside(prefix + entry.name, entry.path, entry.stat(follow_symlinks=False).st_size)
-                elif entry.is_dir(follow_symlinks=False) and not _is_run(entry.path):
-                    pending.append((entry.path, f"{prefix}{entry.name}/"))
-
-
-def _objects_beside(address: str) -> Iterator[FileBeside]:
-    """Yield the stream and the objects below its directory, without those of runs below it."""
-    from toyspec.places.opening import place_of
-
-    directory = os.path.dirname(address)
-    try:
-        found = list(islice(place_of(address).entries(directory), _MOST_OBJECTS))
-    except OSError:
-        # A web server has no lists.
-        yield FileBeside(os.path.basename(address), address, identity_at(address)[2])
-        return
-    names = [entry.address[len(directory) + 1 :] for entry in found]
-    of_runs = {name.rpartition("/")[0] for name in names if name.rpartition("/")[2] in (*STREAM_NAMES, *SIDECARS)}
-    for name, entry in zip(names, found, strict=True):
-        folders = name.split("/")[:-1]
-        if not any("/".join(folders[: number + 1]) in of_runs for number in range(len(folders))):
-            yield FileBeside(name, entry.address, entry.size)
-
-
-def _is_run(directory: str) -> bool:
-    return any(os.path.lexists(os.path.join(directory, name)) for name in (*STREAM_NAMES, *SIDECARS))
+            # A web server has no lists.
+            yield RunFile(name, path, identity_at(path)[2])
 
 
 def _checked(path: str, report: FileReport | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from toyspec.format.run_files import rank_of, ranks_beside
 from toyspec.format.seals import seal_line
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.reader import read
-from toyspec.reading.sealed_files import TEMPORARY_FILE, digest_in, files_of
+from toyspec.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in
 from toyspec.reading.stream_files import locate_stream
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import (
@@ -105,7 +105,7 @@ def write_seal(
 
     *known* has digests of files that need not be read. Raises OSError, and then leaves no new file.
     """
-    files = list(files_of(directory))
+    files = covered_files(directory)
     total = sum(size for _, size in files)
     progress = _Progress(total, on_progress)
     lines = [seal_line((known or {}).get(name) or _digest(directory, name, progress), name) for name, _ in files]

@@ -12,7 +12,7 @@ from toyspec.stores.comparing import has_digest_of, relation
 from toyspec.stores.hub.locations import is_plain_path
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import RunResult, SyncReport
-from toyspec.stores.run_files import is_of_log, is_stream
+from toyspec.stores.run_files import is_sent, is_stream
 from toyspec.stores.spans import LocalFile
 from toyspec.stores.syncing import JOBS, Syncing
 
@@ -79,8 +79,7 @@ def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]
         name = entry.address[len(run) + 1 :]
         if not is_plain_path(repository.path_of(entry.address)):
             raise PlaceError(entry.address, "its name is not that of a file in a folder, so nothing was fetched")
-        hidden = any(part.startswith(".") for part in name.split("/"))
-        if not hidden and (extent == "all" or is_of_log(name)):
+        if is_sent(name, extent):
             found[run].append(entry)
     return found
 
