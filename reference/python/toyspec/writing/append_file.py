@@ -347,10 +347,12 @@ class AppendFile:
     def _look(self) -> None:
         """Write the file again at its path if that no longer names it; else later lines would be lost."""
         self._next_look = _monotonic() + self.options.look_seconds
-        is_there = True
         self._check_descriptor()
-        with contextlib.suppress(OSError):
+        try:
             is_there = is_at(self._place, self._descriptor)
+        except OSError as error:
+            let_through(error)
+            is_there = True
         if is_there:
             self._check_size()
             return
@@ -374,10 +376,12 @@ class AppendFile:
 
         Lines since the look before may be in that file.
         """
-        with contextlib.suppress(OSError):
+        try:
             found = os.fstat(self._descriptor)
             if (found.st_dev, found.st_ino) == self._opened.identity:
                 return
+        except OSError as error:
+            let_through(error)
         self._descriptor = -1
         self._give_up("the program closed the file's descriptor, or opened another file with it")
         self._check_open()
