@@ -1,7 +1,7 @@
-"""Runs targets of make, each even if an earlier one fails, and ends with what each took.
+"""Runs sessions of nox, each even if an earlier one fails, and ends with what each took.
 
-The positional targets run one after another, then the lanes of ``--lane`` in parallel. `make test`, `make test-all` and
-`.ci/run` call it. Only the standard library is used.
+The positional sessions run one after another, then the lanes of ``--lane`` in parallel. `make test`,
+`make test-all` and `.ci/run` call it. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LOGS = Path("build/checks")
-MAKE = os.environ.get("MAKE", "make")
+NOX = [str(Path(sys.executable).with_name("nox")), "--no-error-on-missing-interpreters", "-s"]
 COUNTS = re.compile(r"(passed|failed|error|no tests ran).* in [0-9.]+s")
 """pytest closes with one line of counts."""
 POLL_SECONDS = 0.1
@@ -29,17 +29,17 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one target, and what it took."""
+    """What became of one session, and what it took."""
 
     name: str
     status: str
     seconds: float
     cpu_seconds: float
-    """Processor time of the target and of all that it waited for."""
+    """Processor time of the session and of all that it waited for."""
 
 
 class Checks:
-    """Targets that run in some lanes until all have ended or the time is over."""
+    """Sessions that run in some lanes until all have ended or the time is over."""
 
     def __init__(self, end: float | None, *, is_streamed: bool) -> None:
         self._end, self._is_streamed = end, is_streamed
@@ -48,7 +48,7 @@ class Checks:
         self.outcomes: list[Outcome] = []
 
     def run(self, lane: list[str]) -> None:
-        """Run the targets of *lane* one after another."""
+        """Run the sessions of *lane* one after another."""
         for words in lane:
             if self._is_over():
                 self.outcomes.append(Outcome(_named(words), "NOT RUN", 0, 0))
@@ -65,24 +65,28 @@ class Checks:
         return self._end is not None and time.monotonic() >= self._end
 
     def _check(self, words: str) -> None:
-        name, began = _named(words), time.monotonic()
-        self._say(f"\n== make {words}{'' if self._is_streamed else ' (its output follows when it has ended)'}\n")
+        name, *arguments = shlex.split(words)
+        began = time.monotonic()
+        self._say(f"\n== {words}{'' if self._is_streamed else ' (its output follows when it has ended)'}\n")
         path = LOGS / f"{name}.log"
         with path.open("wb") as log:
             # A group of its own, so that all of it can be ended; a file and no pipe, so that nothing that it leaves
             # behind holds up the end.
             process = subprocess.Popen(
-                [MAKE, *shlex.split(words)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                [*NOX, name, "--", *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self._running.add(process.pid)
         with path.open("rb") as log:
             status, cpu_seconds = self._wait(process, log)
         self._running.discard(process.pid)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # what the target has left behind
+            os.killpg(process.pid, signal.SIGKILL)  # what the session has left behind
         seconds = time.monotonic() - began
         if not self._is_streamed:
-            self._say(f"\n== output of make {words}: {status}, {seconds:.0f} s\n", path.read_bytes())
+            self._say(f"\n== output of {words}: {status}, {seconds:.0f} s\n", path.read_bytes())
         if status == "ok" and re.search(rb"^left out: ", path.read_bytes(), re.MULTILINE):
             status = "left out"
         self.outcomes.append(Outcome(name, status, seconds, cpu_seconds))
@@ -116,9 +120,9 @@ def _named(words: str) -> str:
 def main() -> int:
     """Run what the arguments name; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="a target of make, with variables if quoted")
+    parser.add_argument("targets", nargs="*", metavar="SESSION", help="a session, with its arguments if quoted")
     parser.add_argument(
-        "--lane", nargs="+", action="append", default=[], metavar="TARGET", help="run beside other lanes"
+        "--lane", nargs="+", action="append", default=[], metavar="SESSION", help="run beside other lanes"
     )
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="compare the whole time with this one")
     parser.add_argument("--limit", type=float, metavar="MINUTES", help="end what runs then, and report")
@@ -144,7 +148,7 @@ def main() -> int:
 
 
 def conclude(outcomes: list[Outcome], seconds: float, budget: float | None) -> int:
-    """Print what each target took, and all together; return the exit status."""
+    """Print what each session took, and all together; return the exit status."""
     lines = ["", "== summary", f"  {'':18} {'':8} {'elapsed':>7}  {'CPU':>7}"]
     lines += [f"  {each.name:18} {each.status:8} {each.seconds:5.0f} s  {each.cpu_seconds:5.0f} s" for each in outcomes]
     lines.append(f"  {'all':18} {'':8} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")

@@ -1,7 +1,7 @@
 """Builds every package that a registry would publish into ``dist/``, and tests each in an empty environment.
 
-`make packages` and `make packages-test` call it. A test installs nothing but the package and what it depends on into a
-new folder, and runs the first program of its README there. What lacks its toolchain is left out by name; with CI set,
+`make packages` and `nox -s packages_test` call it. A test installs nothing but the package and what it depends on into
+a new folder, and runs the first program of its README there. What lacks its toolchain is left out by name; with CI set,
 that is a failure.
 """
 
@@ -115,7 +115,7 @@ def build_python(out: Path, room: Path) -> None:
     engine = f'dependencies = [\n  "{requirement}",\n'
     text, count = re.subn(r"^dependencies = \[\n", engine, project.read_text(), flags=re.MULTILINE)
     assert count == 1, "pyproject.toml has no dependencies"
-    call(os.environ.get("MAKE", "make"), "man")
+    call(sys.executable, "-m", "nox", "-s", "man")
     shutil.copy(ROOT / "build/man/toyspec.1", source)
     project.write_text(text + MANUAL)
     call(sys.executable, "-m", "build", "--wheel", "--outdir", out, source)
@@ -314,7 +314,7 @@ VSCE = ROOT / "build/vsce"
 
 def build_vscode(out: Path, room: Path) -> None:
     """Build the extension, and pack it with the official tool."""
-    call(os.environ.get("MAKE", "make"), "vscode")
+    call(sys.executable, "-m", "nox", "-s", "vscode")
     if not (VSCE / "node_modules/.bin/vsce").exists():
         VSCE.mkdir(parents=True, exist_ok=True)
         options = ("--silent", "--no-audit", "--no-fund", "--no-save")

@@ -1,4 +1,4 @@
-"""Says what is missing before a tag makes a release; `make release-check` calls it.
+"""Says what is missing before a tag makes a release; `nox -s release_check` calls it.
 
 It looks at the tree alone, builds nothing and asks no registry. What only a person can do is listed at the end.
 """

@@ -1,4 +1,4 @@
-"""Runs tests many times beside a load of other processes: `make stress TESTS=… TIMES=20 SHARE=3/10`.
+"""Runs tests many times beside a load of other processes: `nox -s stress -- … --times 20 --share 3/10`.
 
 A test that fails once is a defect, of the test or of what it tests. How often each test has passed in a row is kept in
 build/stress.json, so that the shares of several days make a whole: a test that fails, or whose file changes, begins

@@ -1,6 +1,6 @@
 """The core: the questions that a sweep needed to catch every mutant, a small part of the corpus that is asked first.
 
-``make mutants ARGS='--core conformance/core.json'`` writes the list again; ``python -m
+``nox -s mutants -- --core conformance/core.json`` writes the list again; ``python -m
 conformance.authoring.core_questions`` then adds questions for the mutants that are made by hand and for each MUST.
 """
 

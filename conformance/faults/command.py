@@ -1,4 +1,4 @@
-"""The command line of the fault runner: ``make writer-faults``."""
+"""The command line of the fault runner: ``nox -s writer_faults``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of the lock matrix: ``make locks``."""
+"""The command line of the lock matrix: ``nox -s locks``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutates the oracle automatically and measures whether the corpus notices: `make mutants`.
+"""Mutates the oracle automatically and measures whether the corpus notices: `nox -s mutants`.
 
 Every mutant is the oracle with one small change: a comparison, a constant, a statement less. It is asked the
 questions of the corpus that execute the changed statement, until one fails. A mutant that answers all of them right

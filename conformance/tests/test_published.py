@@ -133,7 +133,7 @@ def test_page_has_the_published_reports() -> None:
     reports = [read_report(str(path)) for path in sorted(Path(REGISTRY).glob("*.json"))]
     page = Path(ROOT, "docs/reference/conformance.md").read_text(encoding="utf-8")
     part = page.partition("<!-- generated:published -->\n\n")[2].partition("\n\n<!-- /generated -->")[0]
-    assert "\n".join(tables(reports, registered())) == part, "run `make published`"
+    assert "\n".join(tables(reports, registered())) == part, "run `nox -s published`"
 
 
 def steps() -> dict[str, str]:

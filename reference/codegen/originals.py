@@ -1,4 +1,4 @@
-"""Makes the table of the page on the originals from the results of `make originals`."""
+"""Makes the table of the page on the originals from the results of `nox -s originals`."""
 
 from __future__ import annotations
 

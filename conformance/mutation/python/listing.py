@@ -34,7 +34,7 @@ NEEDED = {
     "mirrors/mlflow_service": "mlflow",
     "mirrors/trackio_service": "trackio",
 }
-"""Modules that are little but calls of a package. Where it is not installed their tests are skipped; `make interop`
+"""Modules that are little but calls of a package. Where it is not installed their tests are skipped; `nox -s interop`
 installs it."""
 _NAMES_ONLY = frozenset({"__all__", "__slots__"})
 

@@ -1,4 +1,4 @@
-"""The command line: ``make mutants-rust``."""
+"""The command line: ``nox -s mutants_rust``."""
 
 from __future__ import annotations
 

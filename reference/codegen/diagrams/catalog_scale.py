@@ -1,4 +1,4 @@
-"""Draws what a catalog costs as a function of the number of runs, from the published figures of ``make scale``."""
+"""Draws what a catalog costs as a function of the number of runs, from the published figures of ``nox -s scale``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shows the same 100 runs in TensorBoard and in the viewer, and counts the spikes of one step that each shows.
 
-``make beside-tensorboard TENSORBOARD=path/to/bin/tensorboard`` writes two pictures and the counts into
+``nox -s beside_tensorboard -- path/to/bin/tensorboard`` writes two pictures and the counts into
 ``docs/assets/``. TensorBoard runs with its defaults, over event files that ``toyspec export tensorboard`` makes of the
 runs. Counted is what its server sends to its page, which is the most that it can draw; of the viewer, what is on the
 canvas.

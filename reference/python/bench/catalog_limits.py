@@ -1,6 +1,6 @@
 """Measures a catalog beside the limit of the same machine: asking for every file, and reading every file.
 
-``make scale-limits ARGS='100000 --publish'``. Each job is a process of its own. All times are processor
+``nox -s scale_limits -- 100000 --publish``. Each job is a process of its own. All times are processor
 time, of all its processes, so that they mean something on a machine that does much else.
 """
 

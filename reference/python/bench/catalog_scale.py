@@ -1,4 +1,4 @@
-"""Measures a catalog at several sizes, on disk and in a store, and what more workers change: ``make scale``."""
+"""Measures a catalog at several sizes, on disk and in a store, and what more workers change: ``nox -s scale``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a logged step costs in the same training loop with each logger, and what is lost when the loop is killed.
 
-``make bench-all``. A logger that is not installed is named. As a program, ``python logger_costs.py NAME FOLDER`` trains
-with one logger until it is killed, and prints each step once it is logged.
+``nox -s bench_loggers``. A logger that is not installed is named. As a program, ``python logger_costs.py NAME FOLDER``
+trains with one logger until it is killed, and prints each step once it is logged.
 """
 
 from __future__ import annotations

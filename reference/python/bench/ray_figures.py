@@ -1,6 +1,6 @@
 """Measures work on a Ray cluster of this machine beside the same work with processes, and what losses cost.
 
-``make bench-ray PUBLISH=1``, on an idle machine: times are elapsed times, without the start of Ray, which is given
+``nox -s bench_ray -- --publish``, on an idle machine: times are elapsed times, without the start of Ray, which is given
 apart. Each job is a process of its own.
 """
 

@@ -189,7 +189,7 @@ def browsing(playwright: Playwright, program: str, *, pauses: bool = True) -> It
 
 def new_page(browser: Browser) -> Page:
     """Return a page that notes when it shows what."""
-    page = browser.new_context(viewport=_WINDOW).new_page()  # type: ignore[arg-type]
+    page = browser.new_context(viewport=_WINDOW).new_page()
     page.set_default_timeout(_SECONDS * 1000)
     page.add_init_script(_NOTES)
     page.goto("about:blank")

@@ -1,4 +1,4 @@
-"""Measures what the viewer paints, how fast it follows, and what a report takes: ``make bench-viewer``.
+"""Measures what the viewer paints, how fast it follows, and what a report takes: ``nox -s bench_viewer``.
 
 The data are those of ``viewer_starts``.
 """

@@ -1,4 +1,4 @@
-"""Measures how soon the viewer shows what, in a headless Chromium: ``make bench-viewer``, on an idle machine.
+"""Measures how soon the viewer shows what, in a headless Chromium: ``nox -s bench_viewer``, on an idle machine.
 
 Data A is 100 runs of 10,000 steps, B one run of 1,000,000, C 1,000 runs of 500, D 10,000 runs of 100; each step has
 five numbers. A cold start has an empty cache of curves, a warm one the cache of the start before. Times begin with the

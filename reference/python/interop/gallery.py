@@ -1,4 +1,4 @@
-"""Trains with each framework once, and keeps the runs for the site: ``make gallery``."""
+"""Trains with each framework once, and keeps the runs for the site: ``nox -s gallery``."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# The tests in a browser need what only `make test-all` and CI install.
+collect_ignore = [] if importlib.util.find_spec("playwright") else ["browser"]
 
 SLOW_FILES = (
     "browser/",  # each page in a real browser

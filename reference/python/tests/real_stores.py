@@ -1,6 +1,6 @@
 """Starts object stores that are not of this project, on loopback: versitygw for S3, Azurite for Azure.
 
-``make interop-stores`` installs them. Tests that need one are skipped without it.
+``nox -s interop_stores`` installs them. Tests that need one are skipped without it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ def asked(target: Any, *questions: tuple[str, Mapping[str, Any]]) -> list[tuple[
                 found.append((bool(result.is_error), result.content[0].text))
             return found
 
-    return anyio.run(ask)
+    answers: list[tuple[bool, str]] = anyio.run(ask)
+    return answers
 
 
 def test_every_tool_answers(root: Path) -> None:

@@ -1,6 +1,6 @@
 """Sends runs to collectors that are not of this project, on loopback: that of OpenTelemetry, and Prometheus.
 
-``make interop-bridges`` builds the first one and says where the second comes from; tests without theirs are skipped.
+``nox -s interop_bridges`` builds the first one and says where the second comes from; tests without theirs are skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROMETHEUS = shutil.which("prometheus")
 SECONDS = 300.0
 LOSSES = [None if at == 7 else at / 8 for at in range(40)]
 
-needs_collector = pytest.mark.skipif(COLLECTOR is None, reason="no collector; `make interop-bridges` builds it")
+needs_collector = pytest.mark.skipif(COLLECTOR is None, reason="no collector; `nox -s interop_bridges` builds it")
 needs_prometheus = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed; apt has it")
 
 

@@ -1,6 +1,6 @@
 """Callbacks of frameworks that are not installed here, called as the frameworks call them.
 
-The real ones are called by ``make interop-frameworks``.
+The real ones are called by ``nox -s interop_frameworks``.
 """
 
 from __future__ import annotations

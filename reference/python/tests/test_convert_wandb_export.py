@@ -1,4 +1,4 @@
-"""What an export hands to W&B, by a package in its place that keeps it; `make interop` exports to the real one."""
+"""What an export hands to W&B, by a package in its place that keeps it; `nox -s interop` exports to the real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults S: folders from elsewhere that are made to run code, to write elsewhere, or to hang who looks at them."""
+"""Folders from elsewhere that are made to run code, to write elsewhere, or to hang who looks at them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A machine plays training programs against the public interface: any values, at any steps, in any order, with ends,
 exceptions, resumptions, reruns, threads and forks. A model beside it keeps every value that was passed, each under a
-name of its own. ``make journeys MINUTES=30`` plays for long.
+name of its own. ``nox -s journeys -- 30`` plays for long.
 """
 
 from __future__ import annotations

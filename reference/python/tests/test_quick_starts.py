@@ -78,7 +78,7 @@ PROGRAMS = {
     "go": (go_program, shutil.which("go")),
     "ocaml": (ocaml_program, shutil.which("dune") and has_yojson()),
     "ruby": (ruby_program, shutil.which("ruby")),
-    # Its package is what `make typescript` builds.
+    # Its package is what `nox -s typescript` builds.
     "typescript": (typescript_program, (REFERENCE / "typescript/dist/src/node.js").exists()),
 }
 

@@ -18,7 +18,7 @@ SCOPE = (
     "conformance",
     "docs",
     ".ci",
-    "Makefile",
+    "noxfile.py",
     "pyproject.toml",
     "README.md",
     "CONTRIBUTING.md",
@@ -37,10 +37,10 @@ EXCLUDED = (
     "reference/viewer/test/rows.json",  # written from the corpus, by the names of its cases
 )
 
-FAULT = r"(?<!make )(?<![./-])\bfault(?:y|s)?\b(?! test| injection|/)"
+FAULT = r"(?<!nox -s )(?<![./-])\bfault(?:y|s)?\b(?! test| injection|/)"
 
 FAULT_INJECTION = (
-    "Makefile",
+    "noxfile.py",
     "conformance/PROTOCOL.md",
     "conformance/__main__.py",
     "conformance/faults/",

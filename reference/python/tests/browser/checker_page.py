@@ -43,7 +43,8 @@ def pick_folder(page: Page, folder: Path) -> None:
 def status(page: Page) -> str:
     """Return the line that says what came of it, when that is there."""
     expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible(timeout=120_000)
-    return page.locator(".tc-status").inner_text()
+    text: str = page.locator(".tc-status").inner_text()
+    return text
 
 
 def copied(page: Page, button: str) -> str:

@@ -1,4 +1,4 @@
-"""``make lighthouse``: measures the start page with Lighthouse several times, as on a phone and as on a desk.
+"""``nox -s lighthouse``: measures the start page with Lighthouse several times, as on a phone and as on a desk.
 
 The site is served as a host serves it, with gzip. A busy machine lowers the figures: the best of several runs is
 nearest to what a reader sees.

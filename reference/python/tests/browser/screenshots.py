@@ -1,4 +1,4 @@
-"""``make screenshots``: pictures of pages that stand for the rest and of the viewer, wide and narrow, light and dark.
+"""``nox -s screenshots``: pictures of pages that stand for the rest and of the viewer, wide and narrow, light and dark.
 
 Whoever changes the look of the site or of the viewer looks at them. Each is named for its page, width and scheme.
 """

@@ -297,7 +297,7 @@ def test_phone(watch: Watch, scheme: Any) -> None:
     for stream in page.locator(".tc-stream").all():
         stream.click()
         assert PHONE[0] == page.evaluate("document.documentElement.scrollWidth")
-        assert page.locator(".tc-curve").bounding_box()["width"] <= PHONE[0]  # type: ignore[index]
+        assert page.locator(".tc-curve").bounding_box()["width"] <= PHONE[0]
 
 
 def test_page_without_the_checker(page: Page) -> None:

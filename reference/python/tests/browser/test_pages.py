@@ -91,7 +91,8 @@ def test_nothing_moves_while_a_page_loads(watch: Watch, size: tuple[int, int]) -
 
 def scheme_of(page: Page) -> str | None:
     """Return the colour scheme that *page* shows, as the theme names it."""
-    return page.locator("body").get_attribute("data-md-color-scheme")
+    scheme: str | None = page.locator("body").get_attribute("data-md-color-scheme")
+    return scheme
 
 
 def test_start_page_is_light(watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""``make viewer-picture``: the pictures of the viewer on the site and in the README.
+"""``nox -s viewer_picture``: the pictures of the viewer on the site and in the README.
 
 Those of its page are of a made-up sweep. That of the start page is of the example runs, which a click there opens: the
 viewer in the file that the site serves, in the size that it has there.

@@ -1,4 +1,4 @@
-"""The views of the viewer that ``make screenshots`` shows, over the runs of ``make demo`` and a sweep."""
+"""The views of the viewer that ``nox -s screenshots`` shows, over the runs of ``make demo`` and a sweep."""
 
 from __future__ import annotations
 

@@ -56,12 +56,12 @@ def main() -> int:
     _say("\n".join(lines))
     for wrong in report.wrong[:_MOST_SHOWN]:
         _say(f"wrong: {wrong}")
+    again = f"nox -s chaos -- --minutes {options.minutes:g} --seed {options.seed}"
     if report.wrong:
-        again = f"make chaos MINUTES={options.minutes:g} SEED={options.seed}"
         _say(f"{len(report.wrong)} wrong; {again} tries it again; logs: {_LEFT / str(options.seed)}")
         return 1
     if options.page:
-        heading = f"One run of `make chaos MINUTES={options.minutes:g} SEED={options.seed}` on {paging.system()}:"
+        heading = f"One run of `{again}` on {paging.system()}:"
         text = options.page.read_text(encoding="utf-8")
         options.page.write_text(paging.replaced(text, "chaos", [heading, "", *paging.block(lines)]), encoding="utf-8")
     return 0

@@ -157,4 +157,4 @@ def test_some_seconds_of_chaos(tmp_path: Path, forget: int, status: int) -> None
     )
     assert status == done.returncode, done.stdout + done.stderr
     assert ("in no file" in done.stdout) == bool(forget)
-    assert ("make chaos MINUTES=0.2 SEED=5" in done.stdout) == bool(forget)
+    assert ("nox -s chaos -- --minutes 0.2 --seed 5" in done.stdout) == bool(forget)

@@ -1,4 +1,4 @@
-"""Prints the table of ``make faults``."""
+"""Prints the table of ``nox -s faults``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     lines.append(f"tests failed            {len(terminalreporter.stats.get('failed', [])):>12,}")
     for line in ("", *lines):
         terminalreporter.write_line(line)
-    publish("faults", [f"One run of `make faults` on {system()}:", "", *block(lines)])
+    publish("faults", [f"One run of `nox -s faults` on {system()}:", "", *block(lines)])
     for table, rows in ROWS.items():
         if rows:
             publish(table, rows)

@@ -81,7 +81,7 @@ def main() -> int:
         say(f"inputs guided by the coverage of {fuzzer}: {outcome.inputs:,}")
         write(outcome.failure)
         is_wrong = is_wrong or bool(outcome.failure)
-    publish("fuzz", [f"One run of `make fuzz SECONDS={seconds:.0f}` on {system()}:", "", *block(said)])
+    publish("fuzz", [f"One run of `nox -s fuzz -- {seconds:.0f}` on {system()}:", "", *block(said)])
     return 1 if found or is_wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""Counts what the fault tests did, for the table that ``make faults`` prints."""
+"""Counts what the fault tests did, for the table that ``nox -s faults`` prints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS: dict[str, list[str]] = {"kills": [], "levels": []}
 """Lines of further tables, which tests add to."""
 
 IS_LONG = os.environ.get("TOYSPEC_FAULTS") == "long"
-"""True under ``make faults``: loops run for minutes."""
+"""True under ``nox -s faults``: loops run for minutes."""
 
 
 def scaled(short: int, long: int) -> int:

@@ -1,4 +1,4 @@
-"""A short run of what ``make fuzz`` does for long."""
+"""A short run of what ``nox -s fuzz`` does for long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from faults.oracles import examine
 from faults.tally import count, scaled
 
 SEED = 1
-"""The same streams each time: what fails says something about the change. `make fuzz` draws new ones."""
+"""The same streams each time: what fails says something about the change. `nox -s fuzz` draws new ones."""
 
 
 def test_mutated_streams_break_nothing(tmp_path: Path) -> None:

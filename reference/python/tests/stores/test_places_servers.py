@@ -20,8 +20,8 @@ from toyspec.places.opening import place_of
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 pytest.importorskip("boto3", reason="the extra sync is not installed")
 
-needs_s3 = pytest.mark.skipif(VERSITYGW is None, reason="versitygw is not installed; `make interop-stores` does it")
-needs_azure = pytest.mark.skipif(AZURITE is None, reason="Azurite is not installed; `make interop-stores` does it")
+needs_s3 = pytest.mark.skipif(VERSITYGW is None, reason="versitygw is not installed; `nox -s interop_stores` does it")
+needs_azure = pytest.mark.skipif(AZURITE is None, reason="Azurite is not installed; `nox -s interop_stores` does it")
 
 
 @pytest.fixture
