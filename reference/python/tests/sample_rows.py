@@ -45,16 +45,15 @@ def lines_of(name: str) -> Iterator[str]:
             yield _line(**members, attempt=None if row.attempt == 1 else row.attempt)
         for run in list_runs(path):
             yield _line(**{key: value for key, value in run.row().items() if key != "path" and value is not False})
-        if path.is_file():
-            data = path.read_bytes()
-            start, end = len(data) // 2, len(data) * 5 // 8
-            for damage, content in (
-                ("cut", data[: -len(data) // 9]),
-                ("torn within", data[:start] + data[end:]),
-                ("twice", data.rstrip(b"\n") + b"\n" + data),
-            ):
-                report = check_bytes(content, name=path.name, dialect=name)
-                yield _line(damage=damage, state=report.state, records=report.records, findings=_findings(report))
+        data = path.read_bytes()
+        start, end = len(data) // 2, len(data) * 5 // 8
+        for damage, content in (
+            ("cut", data[: -len(data) // 9]),
+            ("torn within", data[:start] + data[end:]),
+            ("twice", data.rstrip(b"\n") + b"\n" + data),
+        ):
+            report = check_bytes(content, name=path.name, dialect=name)
+            yield _line(damage=damage, state=report.state, records=report.records, findings=_findings(report))
 
 
 def _findings(report: FileReport) -> list[tuple[str, int, str, str]]:

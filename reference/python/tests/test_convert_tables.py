@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
-from test_dialects import content_of
 from toyspec.convert import export_runs
 from toyspec.format.dialects import dialects
 from toyspec.reading.rows import Row
@@ -175,7 +174,7 @@ def test_damaged_logs_are_accounted_for(tmp_path_factory: pytest.TempPathFactory
     tmp_path = tmp_path_factory.mktemp("log")
     name = data.draw(st.sampled_from([dialect.name for dialect in dialects()]))
     source = sample_of(name)
-    whole = content_of(source)
+    whole = source.read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
     changed = data.draw(st.sampled_from([b"", b"-", b"e99", b'"', b"\xff", b"\n", b"\0", b"null"]))
     keep = data.draw(st.sampled_from([at, at + 1, len(whole)]))

@@ -175,7 +175,7 @@ def test_settings_of_trackio_are_those_of_the_user() -> None:
     """Trackio notes the user and the time of the start among them."""
     shown = toyspec("show", str(sample("trackio")[0])).stdout.decode()
     assert "_Username" not in shown
-    assert "\n  config             lr 0.0003, _Group null\n" in shown
+    assert "\n  config      lr 0.0003, _Group null\n" in shown
 
 
 def test_show_begins_with_the_losses_of_very_many_metrics() -> None:

@@ -39,12 +39,6 @@ def sample(name: str) -> tuple[Path, dict[str, Any]]:
     return SAMPLES / name / expected["file"], expected
 
 
-def content_of(path: Path) -> bytes:
-    """Return the bytes of a log, of all its files in order if it is a directory."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    return b"".join(file.read_bytes() for file in files)
-
-
 def rows_of(source: Any, **options: Any) -> list[Row]:
     """Return the rows of a log."""
     rows = list(read(source, mode="salvage", **options))
@@ -80,7 +74,7 @@ def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     """A file name is a hint only: the same bytes under another name are read the same way."""
     path, _ = sample(name)
     other = tmp_path / "anything"
-    other.write_bytes(content_of(path))
+    other.write_bytes(path.read_bytes())
     reading = read(other, mode="salvage")
     assert reading.read_as is not None
     assert name == reading.read_as.dialect.name
@@ -101,7 +95,7 @@ def test_sample_has_no_error(name: str) -> None:
 def test_every_prefix_and_chunking(name: str) -> None:
     """A torn file is read up to its last committed record, and pieces of any size give the same rows."""
     path, _ = sample(name)
-    data = content_of(path)
+    data = path.read_bytes()
     whole = rows_of(path)
     read_as = read(path, mode="salvage").read_as
     assert read_as is not None
@@ -119,7 +113,7 @@ def test_every_prefix_and_chunking(name: str) -> None:
 def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
     """Whatever is overwritten in a sample, nothing is raised, and every byte is accounted for."""
     path, _ = sample(name)
-    content = bytearray(content_of(path))
+    content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(content) - 1))
         content[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=6))
@@ -425,7 +419,7 @@ def test_doctor_names_every_format(tmp_path: Path) -> None:
     for name in NAMES:
         path, _ = sample(name)
         (tmp_path / name).mkdir()
-        (tmp_path / name / path.name).write_bytes(content_of(path))
+        (tmp_path / name / path.name).write_bytes(path.read_bytes())
     with start_run(tmp_path, run_id="a") as run:
         run.step(loss=1.0)
     annotate(tmp_path / "a", starred=True)

@@ -33,9 +33,9 @@ def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for sample in sorted(DIALECTS.iterdir()):
         name: str = json.loads((sample / "sample.json").read_text(encoding="utf-8"))["file"]
-        (folder / "dialects" / sample.name).mkdir(parents=True)
         place = folder / "dialects" / sample.name / name
-        (shutil.copytree if (sample / name).is_dir() else shutil.copy)(sample / name, place)
+        place.parent.mkdir(parents=True)
+        shutil.copy(sample / name, place)
         found["dialect", sample.name] = f"dialects/{sample.name}"
     for sample in samples():
         shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py", "*.ml"))
@@ -81,13 +81,16 @@ def test_a_run_of_several_files_is_named_once(folder: tuple[Path, dict[tuple[str
     assert ["confusion_6.json", "events.jsonl", "run.json"] == names
 
 
-def test_fragments_are_one_log_and_a_database_beside_them_another(tmp_path: Path) -> None:
-    """A fragment without a step counts with the others; what is beside their log is imported."""
+def test_fragments_are_logs_and_a_database_beside_them_is_imported(tmp_path: Path) -> None:
+    """Three fragments have steps; what is beside them has another format."""
     shutil.copytree(DIALECTS / "trackio" / "inbox", tmp_path / "inbox")
     (fragments,) = (tmp_path / "inbox").iterdir()
     shutil.copy(SAMPLES / "trackio" / "demo.db", fragments)
     found = [(each["sort"], each["files"], each["examples"]) for each in lying(tmp_path)]
-    assert [("dialect", 4, [str(fragments)]), ("foreign", 1, [str(fragments / "demo.db")])] == found
+    assert [
+        ("dialect", 3, [str(fragments / f"{at:08}.jsonl") for at in range(3)]),
+        ("foreign", 2, [str(fragments / name) for name in ("00000003.jsonl", "demo.db")]),
+    ] == found
 
 
 def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> None:

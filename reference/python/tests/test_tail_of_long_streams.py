@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from strategies import kinds, lines, valid_records
-from test_dialects import NAMES, content_of, sample
+from test_dialects import NAMES, sample
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.reading import follower
@@ -93,7 +93,7 @@ def test_logs_of_other_programs_have_the_same_last_events(
 ) -> None:
     """A log of lines is read near its end; a document is read whole."""
     source, _ = sample(name)
-    content = content_of(source)
+    content = source.read_bytes()
     lines = content.splitlines(keepends=True)
     path = tmp_path / source.name
     many = [*lines, *(lines[len(lines) // 2 :] * 20 if content[:1] != b"[" else [])]

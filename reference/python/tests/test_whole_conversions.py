@@ -19,7 +19,7 @@ import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
 from test_convert_round_trips import munin_root
-from test_convert_tables import sample_of
+from test_convert_tables import DIALECTS, sample_of
 from test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.format_modules import FORMATS
@@ -104,8 +104,11 @@ def test_whole_way_of_a_munin_root(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
 def test_whole_import_of_a_dialect(name: str, tmp_path: Path) -> None:
     """Every record of the bundles and all that the report says, of the log of each program."""
-    report = imported(sample_of(name), tmp_path)
-    _compare(f"dialect-{name}", _report(report, sample_of(name).parent, tmp_path), _made(report, tmp_path))
+    file = sample_of(name)
+    expected = json.loads((DIALECTS / name / "sample.json").read_bytes())
+    source = DIALECTS / name / expected["folder"] if "folder" in expected else file
+    report = imported(source, tmp_path)
+    _compare(f"dialect-{name}", _report(report, file.parent, DIALECTS, tmp_path), _made(report, tmp_path))
 
 
 def _objects(step: int, **objects: dict[str, Any]) -> bytes:

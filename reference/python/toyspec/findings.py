@@ -80,8 +80,6 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the phase; None if no record has one."""
     choice: Literal["named", "recognized", "guessed"] = "recognized"
     """Named by the user, recognized by its own marks, or guessed by the names of keys."""
-    files: int = 1
-    """Number of files that were read as one log."""
     ended: Ended = "unknown"
     """Whether the run ended: no where the log says how many steps were planned, and the last one was not reached."""
     planned: int | float | None = None
@@ -94,8 +92,7 @@ class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
         """The choice in one line, for example ``read as: metrics-jsonl dialect, step = "iter"``."""
         keys = {"step": self.step, "time": self.time, "phase": self.phase}
         named = [f'{part} = "{shortened(key)}"' for part, key in keys.items() if key is not None]
-        files = [f"{self.files} files as one log"] if self.files > 1 else []
-        return "; ".join([", ".join([f"read as: {self.name} dialect", *files, *named]), *map(printable, self.notes)])
+        return "; ".join([", ".join([f"read as: {self.name} dialect", *named]), *map(printable, self.notes)])
 
 
 class FileReport(msgspec.Struct, kw_only=True):

@@ -74,11 +74,9 @@ export function isStreamName(name: string): boolean {
 /** Which other files of a folder may be logs, by their names; their content has to confirm it. */
 export interface Hints {
   isLog(name: string): boolean;
-  /** True for one of several files that are one log. */
-  isPart(name: string): boolean;
 }
 
-const NO_HINTS: Hints = { isLog: () => false, isPart: () => false };
+const NO_HINTS: Hints = { isLog: () => false };
 
 /** Returns the streams of a selection in the order in which `toyspec check` lists them. */
 export function streamsIn(selection: Selection, hints: Hints = NO_HINTS): Stream[] {
@@ -150,14 +148,10 @@ function olderCheckpoints(names: readonly string[], isInDirectory: boolean): Rea
 
 /** Returns the logs of other programs in a directory without a stream, as far as their names say. */
 function hintedStreams(directory: Directory, names: readonly string[], hints: Hints): Stream[] {
-  // The numbers in their names order them, however many digits each has.
-  const places = new Map(names.filter((name) => hints.isPart(name)).map((name) => [name, name.replace(/\d+/g, (digits) => digits.padStart(20, "0"))]));
-  const parts = [...places.keys()].sort((a, b) => (places.get(a)! < places.get(b)! ? -1 : 1)).map((name) => directory.files.get(name)!);
   const annotations = directory.files.get(ANNOTATIONS);
   const said = annotations ? { annotations: annotations.blob } : {};
-  const log: Stream[] = parts.length === 0 ? [] : [{ path: parts[0]!.path, blob: new Blob(parts.map(({ blob }) => blob)), name: nameOf(parts[0]!.path), isBelow: true, sidecars: [], ...said }];
-  const others = names.filter((name) => hints.isLog(name) && name !== ANNOTATIONS && !places.has(name));
-  return log.concat(others.map((name) => ({ path: directory.files.get(name)!.path, blob: directory.files.get(name)!.blob, name, isBelow: true, sidecars: [], ...said })));
+  const logs = names.filter((name) => hints.isLog(name) && name !== ANNOTATIONS).map((name) => directory.files.get(name)!);
+  return logs.map(({ path, blob }) => ({ path, blob, name: nameOf(path), isBelow: true, sidecars: [], ...said }));
 }
 
 function streamIn(directory: Directory, file: PickedFile): Stream {

@@ -14,7 +14,7 @@ const DEMO = "#demo";
 const LINKED = "#url=";
 /** After so long without a byte the page says that nothing comes. */
 const SILENT_SECONDS = 5;
-const isAlsoWanted = (name: string) => HINTS.isLog(name) || HINTS.isPart(name) || digestIn(name) !== null;
+const isAlsoWanted = (name: string) => HINTS.isLog(name) || digestIn(name) !== null;
 
 class Site {
   private backend: Folder | null = null;

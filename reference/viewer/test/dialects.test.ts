@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,6 @@ import { RowChecker } from "../src/dialects/row-checker.js";
 import { type Row, RowReader } from "../src/dialects/row-reader.js";
 import { HINTS } from "../src/dialects/usual-names.js";
 import { Catalog } from "../src/folder/catalog.js";
-import { merged } from "../src/folder/merged-files.js";
 import { Budget } from "../src/folder/pyramid.js";
 import { rowOf } from "../src/folder/rows.js";
 import { Scan } from "../src/folder/scan.js";
@@ -38,9 +37,7 @@ function bytesOf(name: string): Uint8Array {
   const [path, isDamaged] = name.split("#") as [string, string?];
   const { bytes } = LOGS[name]!;
   if (bytes !== undefined) return new Uint8Array(Buffer.from(bytes, "latin1"));
-  const file = join(ROOT, path);
-  const parts = statSync(file).isDirectory() ? readdirSync(file).sort().map((part) => join(file, part)) : [file];
-  const data = Buffer.concat(parts.map((part) => readFileSync(part)));
+  const data = readFileSync(join(ROOT, path));
   if (isDamaged === undefined) return new Uint8Array(data);
   const middle = data.indexOf(LF, Math.floor(data.length / 2)) + 1;
   return new Uint8Array(Buffer.concat([data.subarray(0, middle), Buffer.from("\0 lost \xff\n", "latin1"), data.subarray(middle, -5)]));
@@ -131,9 +128,8 @@ test("logs of other programs have the rows that the server lists", () => {
   }
 });
 
-test("a folder has the logs of other programs that its names point to, parts as one, and nothing of files that are none", async () => {
+test("a folder has the logs of other programs that its names point to, and nothing of files that are none", async () => {
   const file = (path: string, text: string | Uint8Array) => ({ path, blob: new Blob([text as BlobPart]) });
-  const part = (at: number) => `{"v":1,"kind":"metrics","project":"p","run":"quick fox","log_id":"${at}","step":${at},"metrics":{"loss":${3 - at}}}\n`;
   const files = [
     file("runs/hf/checkpoint-1/trainer_state.json", '{"log_history":[{"step":1,"loss":2.5}]}'),
     file("runs/hf/checkpoint-20/trainer_state.json", '{"log_history":[{"step":1,"loss":2.5},{"step":20,"loss":2.25}]}'),
@@ -142,58 +138,32 @@ test("a folder has the logs of other programs that its names point to, parts as 
     file("runs/own/events.jsonl", '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"own"}\n'),
     file("runs/own/metrics.csv", "step,loss\n1,0.5\n"),
     file("runs/table/progress.csv", "name,city\na,b\n"),
-    file("runs/inbox/00000001.jsonl", part(1)), file("runs/inbox/00000000.jsonl", part(0)),
     file("runs/deep/list.json", "[1, 2]"),
   ];
   const catalog = new Catalog(1, "runs", streamsIn({ files: [], folders: [{ name: "runs", files }] }, HINTS), () => undefined);
   await catalog.work();
   const { runs } = await catalog.runs();
   const seen = runs.map(({ id, name, dialect, last_step, final_loss }) => [id, name, dialect, last_step, final_loss]);
-  assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["inbox", "quick fox", "trackio", 1, 2], ["own", "own", null, null, null]]);
+  assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["own", "own", null, null, null]]);
   const detail = await catalog.detail("hf");
   assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], { error: 0, warning: 0, info: 0 }]);
   const point = await catalog.point({ run: "hf", metric: "loss", axis: "step", at: 1 });
   assert.equal(new TextDecoder().decode(await catalog.bytes("hf", "trainer_state.json", point!.offset, point!.length)), '{"step":1,"loss":2.5}');
 });
 
-test("the numbers in their names order the files of one log, and other logs beside them are listed", async () => {
-  const names = [1_000_000, 999_990].map((step) => [`metrics_step_${step}_to_step_${step + 9}.txt`, `{"learning/loss":${step / 1e6},"step":${step}.0,"run_name":"a"}\n`]);
-  const files = [...names, ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `max/${name}`, blob: new Blob([text!]) }));
-  const catalog = new Catalog(1, "max", streamsIn({ files: [], folders: [{ name: "max", files }] }, HINTS), () => undefined);
-  await catalog.work();
-  const seen = (await catalog.runs()).runs.map(({ dialect, last_step, final_loss }) => [dialect, last_step, final_loss]);
-  assert.deepEqual(seen.sort(), [["csv", 1, 0.5], ["maxtext", 1_000_000, 1]]);
-});
-
-test("files that grow at the same time are one run, in the order of times; data with such a name is another", async () => {
-  const folder = join(ROOT, "reference/python/tests/dialects/nemo-automodel");
-  const names = ["validation.jsonl", "training.jsonl"];
-  const files = names.map((name) => ({ path: `n/a/${name}`, blob: new Blob([readFileSync(join(folder, name)), name === names[0] ? '{"step": 9, ' : ""]) }));
-  files.push({ path: "n/b/training.jsonl", blob: files[1]!.blob }, { path: "n/b/validation.jsonl", blob: new Blob(['{"prompt":"a"}\n']) });
-  const streams = await merged(streamsIn({ files: [], folders: [{ name: "n", files }] }, HINTS));
-  assert.deepEqual(streams.map(({ path }) => path).sort(), ["n/a/training.jsonl", "n/b/training.jsonl", "n/b/validation.jsonl"]);
-  const text = await streams.find(({ path }) => path.startsWith("n/a"))!.blob!.text();
-  const steps = text.split("\n").slice(0, -1).map((line) => [Number(/"step": (\d+)/.exec(line)![1]), line.includes("val_loss")]);
-  assert.deepEqual(steps, [[0, false], [1, false], [2, false], [2, true], [3, false], [4, false], [5, false], [5, true]]);
-  assert.ok(text.endsWith('\n{"step": 9, '));
-  const [large] = await merged(streamsIn({ files: [], folders: [{ name: "n", files: [...files.slice(0, 2)].reverse() }] }, HINTS), 1);
-  const whole = await large!.blob!.text();
-  assert.equal(whole, (await files[1]!.blob.text()) + (await files[0]!.blob.text()));
-  const catalog = new Catalog(1, "n", streams, () => undefined);
-  await catalog.work();
-  const row = (await catalog.runs()).runs.find(({ state }) => state === "torn")!;
-  assert.deepEqual([row.dialect, row.last_step, row.metrics["val_loss"]!.count, row.metrics["loss"]!.count], ["nemo-automodel", 5, 2, 6]);
-});
-
 test("a log that is not read here is listed with what shows it", async () => {
   const history = '{"loss": [0.5, 0.25], "acc": [0.5, 0.75]}';
-  const files = [["history.json", history], ["results.json", '{"a": 1}'], ["log.json", '{"a": 1}'], ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `a/${name}`, blob: new Blob([text!]) }));
-  const catalog = new Catalog(1, "a", streamsIn({ files: [], folders: [{ name: "a", files }] }, HINTS), () => undefined);
+  const console = "step 1: train loss 4.3, val loss 4.2\niter 1: loss 4.5, time 250.00ms, mfu 1.50%\n";
+  const files = [["history.json", history], ["log.txt", console], ["results.json", '{"a": 1}'], ["log.json", '{"a": 1}'], ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `a/${name}`, blob: new Blob([text!]) }));
+  const alone = [{ path: "slurm-7.out", blob: new Blob([console]) }];
+  const catalog = new Catalog(1, "a", streamsIn({ files: alone, folders: [{ name: "a", files }] }, HINTS), () => undefined);
   await catalog.work();
   const seen = (await catalog.runs()).runs.map(({ name, state, ended, message }) => [name, state, ended, message]);
   assert.deepEqual(seen.sort(), [
-    ["history.json", "complete", "unknown", "JSON lists of metrics: an opened folder does not show it; `toyspec view` does"],
+    ["history.json", "complete", "unknown", "JSON lists of metrics: this page does not read it; `toyspec view` does"],
+    ["log.txt", "complete", "unknown", "nanoGPT console output: this page does not read it; `toyspec view` does"],
     ["metrics.csv", "complete", "unknown", null],
+    ["slurm-7.out", "complete", "unknown", "nanoGPT console output: this page does not read it; `toyspec view` does"],
   ]);
 });
 

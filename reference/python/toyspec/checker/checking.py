@@ -7,7 +7,7 @@ import sys
 from contextlib import closing
 from functools import cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
+from typing import TYPE_CHECKING, BinaryIO, cast, get_args
 
 import msgspec
 
@@ -27,7 +27,7 @@ from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.foreign_files import is_other_document
 from toyspec.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.reading.stream_files import Source, may_be_there, parts_file
+from toyspec.reading.stream_files import Source, may_be_there
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Stream
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from toyspec.checker.seals import SealComparison
     from toyspec.distributed.crews import Workers
-    from toyspec.reading.parts import Parts
     from toyspec.watching import Watch
 
 Verdict = FileReport | PathError | Skipped
@@ -270,8 +269,7 @@ def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions
 
 def _opened(path: str) -> BinaryIO:
     if not is_address(path):
-        parts = parts_file(path) if os.path.isdir(path) else None
-        return cast("BinaryIO", open(path, "rb", buffering=0) if parts is None else parts)
+        return open(path, "rb", buffering=0)
     # Imported with the first address: start-up time counts.
     from toyspec.places.remote_files import RemoteFile
 
@@ -303,8 +301,6 @@ def _check_file(
     report = checker.finish()
     report.bytes -= is_document
     _advise(report, head)
-    if os.path.isdir(path):
-        _place_in_parts(report, file)
     # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     is_broken = seal is not None and seal.add_findings(report, options)
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
@@ -329,17 +325,6 @@ def _is_other_document(checker: Checker, path: str, head: bytes, options: CheckO
     from toyspec.checker.dialect_checker import DialectChecker
 
     return not isinstance(checker, DialectChecker)
-
-
-def _place_in_parts(report: FileReport, file: Any) -> None:
-    """Give each finding in a log of several files the name of its file, and the line and the offset there."""
-    parts: Parts = file.parts
-    for at, finding in enumerate(report.findings):
-        if not parts.parts:
-            break
-        name, line, offset = parts.located(finding.offset)
-        name = os.path.relpath(os.path.join(report.path, name), os.path.dirname(report.path) or os.curdir)
-        report.findings[at] = msgspec.structs.replace(finding, line=line, offset=offset, sidecar=name)
 
 
 def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> SealComparison | None:

@@ -132,8 +132,6 @@ class _Import:
     def _note_dialect(self) -> None:
         if self._read_as.dialect.loses:
             self._ledger.note(self._read_as.dialect.loses)
-        if self._read_as.files > 1:
-            self._ledger.note(f"lines are counted through its {self._read_as.files} files, as they are read")
 
     def _lines(self, block: rows.RowBlock) -> bytes | None:
         """Return the lines of *block*, settled as carried; None if something in it has to be changed or dropped."""

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 from toyspec.convert.dialect_import import choice_of, events_of
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.sources import files_below, identity_of, is_file, name_below
+from toyspec.convert.logs_in_parts import LogInParts, logs_in_parts
+from toyspec.convert.sources import files_below, identity_of, is_file, name_below, size_of
 from toyspec.errors import SourceError, StreamError
 from toyspec.format.dialects import dialect_named, dialects
 from toyspec.format.recognition import has_text
 from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
-from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import parts_file, stream_size, unpacked_head
+from toyspec.reading.stream_files import unpacked_head
 from toyspec.runs.walking import is_older_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.convert.dialect_import import Events
     from toyspec.convert.finding import FileOwners
+    from toyspec.convert.losses import Ledger
     from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.dialects import Dialect
 
@@ -53,31 +55,38 @@ class DialectImporter:
         """Return whether the file *path* is of the dialect, or a directory with such files."""
         if not os.path.isdir(path):
             return self._recognised(path) is not None
-        return next(self._files(path), None) is not None
+        return next(self._logs(path), None) is not None
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield a run for each log at *path* and below."""
         found = False
-        for file, read_as, name in self._files(path):
+        for log, read_as, name in self._logs(path):
             found = True
-            yield from _runs(file, read_as, name)
+            yield from _runs(log, read_as, name)
         if not found:
             wanted = f"a log of the dialect {self._name}" if self._name else "a log of a known dialect"
             raise SourceError(path, f"there is not {wanted}")
 
-    def _files(self, path: str) -> Iterator[tuple[str, ReadAs, str]]:
+    def _logs(self, path: str) -> Iterator[tuple[str | LogInParts, ReadAs, str]]:
         if not os.path.isdir(path):
             chosen = self._read_as(path)
             if chosen is not None:
                 yield path, chosen, _stem(path)
             return
-        for directory, files in files_below(path, _may_be_log):
-            free = [file for file in files if self._others is None or self._others.owner_of(file) is None]
-            logs = [(file, chosen) for file in _united(directory, free) if (chosen := self._recognised(file))]
-            logs = [(file, chosen) for file, chosen in logs if not is_older_checkpoint(file)]
-            for file, chosen in logs:
-                name = name_below(path, directory)
-                yield file, chosen, name if len(logs) == 1 or file == directory else f"{name}-{_stem(file)}"
+        folders = {
+            directory: [file for file in files if self._others is None or self._others.owner_of(file) is None]
+            for directory, files in files_below(path, _may_be_log)
+        }
+        in_parts = logs_in_parts([file for files in folders.values() for file in files])
+        parts = {file for log in in_parts for file in log.files}
+        for directory, files in folders.items():
+            alone = [file for file in files if file not in parts and not is_older_checkpoint(file)]
+            logs: list[str | LogInParts] = [*(log for log in in_parts if log.directory == directory), *alone]
+            chosen_of = [(log, chosen) for log in logs if (chosen := self._recognised(log)) is not None]
+            name = name_below(path, directory)
+            for log, chosen in chosen_of:
+                stem = f"-{_stem(log)}" if isinstance(log, str) and len(chosen_of) > 1 else ""
+                yield log, chosen, name + stem
 
     def _dialect(self, name: str) -> Dialect:
         return next((each for each in self._choice.own if each.name == name), None) or dialect_named(name)
@@ -86,41 +95,28 @@ class DialectImporter:
         """Return how the file *path* is read, in the dialect that the user named if there is one."""
         return _chosen(path, self._name or self._choice.name, self._choice)
 
-    def _recognised(self, path: str) -> ReadAs | None:
-        """Return how the file *path* is read if its content is of the dialect."""
-        if self._name and not has_text(_head_of(path), self._dialect(self._name)):
+    def _recognised(self, log: str | LogInParts) -> ReadAs | None:
+        """Return how *log* is read if its content is of the dialect."""
+        if self._name and not has_text(_head_of(log), self._dialect(self._name)):
             return None
-        found = _chosen(path, "auto" if self._name else self._choice.name, self._choice)
+        found = _chosen(log, "auto" if self._name else self._choice.name, self._choice)
         return found if found is None or self._name in (None, found.dialect.name) else None
 
 
-def _chosen(path: str, name: str | None, choice: DialectChoice) -> ReadAs | None:
-    head = _head_of(path)
+def _chosen(log: str | LogInParts, name: str | None, choice: DialectChoice) -> ReadAs | None:
+    head = _head_of(log)
+    path = log if isinstance(log, str) else log.files[0]
     return DialectChoice(name, keys=choice.keys, own=choice.own).choose(head, path=path) if head else None
 
 
-def _head_of(path: str) -> bytes:
-    """Return the first bytes of the log *path*, unpacked; none of what is not one, and of damaged gzip data."""
-    if os.path.isdir(path):
-        parts = parts_file(path)
-        return b"" if parts is None else parts.read(HEAD_BYTES)
+def _head_of(log: str | LogInParts) -> bytes:
+    """Return the first bytes of *log*, unpacked; none of what is not one, and of damaged gzip data."""
+    if isinstance(log, LogInParts):
+        return log.head
     try:
-        return unpacked_head(path, HEAD_BYTES)[0] if is_file(path) else b""
+        return unpacked_head(log, HEAD_BYTES)[0] if is_file(log) else b""
     except (StreamError, GzipDataError):
         return b""
-
-
-def _united(directory: str, files: list[str]) -> list[str]:
-    """Return the logs that *files* in *directory* may be: the directory itself for those that are parts of one log."""
-    names = [os.path.basename(file) for file in files]
-    if not is_in_parts(directory, names):
-        return files
-    parts = parts_among(directory, names)
-    return [directory, *(file for file, name in zip(files, names, strict=True) if name not in parts)]
-
-
-def _parts_of(directory: str) -> list[str]:
-    return [os.path.join(directory, name) for name in sorted(parts_among(directory, os.listdir(directory)))]
 
 
 def _stem(path: str) -> str:
@@ -131,19 +127,29 @@ def _may_be_log(name: str) -> bool:
     return not name.endswith(_SKIPPED)
 
 
-def _runs(path: str, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
+def _runs(log: str | LogInParts, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
     attempts = 1
-    files = _parts_of(path) if os.path.isdir(path) else [path]
-    if read_as.dialect.restart is not None:
-        with read(path, mode="salvage", dialect=choice_of(read_as)) as reading:
+    source, files = (log, [log]) if isinstance(log, str) else (log.directory, log.files)
+    # No dialect in parts has attempts.
+    if isinstance(log, str) and read_as.dialect.restart is not None:
+        with read(log, mode="salvage", dialect=choice_of(read_as)) as reading:
             attempts = max((row.attempt for row in reading), default=1)
     for attempt in range(1, attempts + 1):
         yield ForeignRun(
             name=name if attempt == 1 else f"{name}-attempt-{attempt}",
-            source=path if attempt == 1 else f"{path}#{attempt}",
+            source=source if attempt == 1 else f"{source}#{attempt}",
             identity=identity_of(files, f"{read_as.dialect.name} {read_as.step} {attempt}"),
-            size=stream_size(path) // attempts,
-            events=partial(events_of, path, read_as, name, attempt),
+            size=size_of(files) // attempts,
+            events=partial(_events, log, read_as, name, attempt),
             dialect=read_as.dialect.name,
             parts=tuple(files),
         )
+
+
+def _events(log: str | LogInParts, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Events:
+    if isinstance(log, str):
+        yield from events_of(log, read_as, name, attempt, ledger)
+        return
+    with log.merged() as path:
+        yield from events_of(path, read_as, name, attempt, ledger)
+    ledger.note(f"lines are counted through its {len(log.files)} files, as they are read")

@@ -52,8 +52,6 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     phase: str | None = None
     is_named: bool = False
     """True if the user named the dialect or the step."""
-    files: int = 1
-    """Number of files that the log was in when it was recognized."""
     notes: tuple[str, ...] = ()
     """What the user has to know of how it is read."""
     unread: tuple[str, ...] = ()
@@ -68,7 +66,6 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
             time=self.time.key if self.time else None,
             epoch=self.epoch,
             phase=self.phase,
-            files=self.files,
             notes=self.notes,
             choice="named" if self.is_named else "guessed" if self.dialect.rank == "guess" else "recognized",
         )

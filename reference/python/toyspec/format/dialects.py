@@ -150,7 +150,6 @@ class Dialect(_Part, frozen=True, kw_only=True):
     config: str = ""
     config_except: tuple[str, ...] = ()
     run: str = ""
-    run_id: str = ""
     manifest: dict[str, str] = {}
     end: End | None = None
     define: Define | None = None

@@ -355,6 +355,8 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     notes = []
     if values.name and dialect.long is not None:
         notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
+    if dialect.parts:
+        notes.append("the program may write a log as several files: `toyspec import DIRECTORY` merges them")
     notes += _notes_on_written(dialect, head)
     notes += _notes_on_unnamed(dialect, head)
     notes += _notes_on_unread(dialect, head)

@@ -314,8 +314,8 @@ class _Tail:
         file = self._stream.file
         assert file is not None
         if isinstance(item, Gap):
-            path, line = file.located(item.line + (0 if self._skipped is None else self._skipped.lines), item.offset)
-            yield TailEvent("gap", path, line, item.offset, item.length, item.reason, item.message)
+            line = item.line + (0 if self._skipped is None else self._skipped.lines)
+            yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
             return
         yield item
         if item.kind is None:

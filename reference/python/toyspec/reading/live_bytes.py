@@ -99,10 +99,6 @@ class LiveBytes(ABC):
     def close(self) -> None:
         """Release it; further calls do nothing."""
 
-    def located(self, line: int, offset: int) -> tuple[str, int]:  # noqa: ARG002 - one file has no need of it
-        """Return the path of the file that the *line* at *offset* is in, and its number there."""
-        return self.path, line
-
     def restart(self) -> None:
         """Go back to the first byte, as if nothing had been read."""
         self.position = 0

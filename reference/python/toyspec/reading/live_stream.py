@@ -40,7 +40,7 @@ NulBytes = Literal["doubt", "trust"]
 def open_live(path: str) -> LiveBytes:
     """Return the file or object at *path*, open at its start; raise as ``open_stream`` does.
 
-    A directory is a log in parts; one without parts is a stream that is missing.
+    A directory is a stream that is missing.
     """
     if is_address(path):
         # Imported with the first address: start-up time counts.
@@ -53,10 +53,8 @@ def open_live(path: str) -> LiveBytes:
         # Asked afterwards: a run directory may be made at any moment.
         if not os.path.isdir(path):
             raise
-    # Imported here: few logs are in parts.
-    from toyspec.reading.parts import LiveParts
-
-    return LiveParts(path)
+    # A run directory whose stream is being made looks so.
+    raise StreamMissingError(path, "the directory has no log")
 
 
 class LiveStream:

@@ -6,15 +6,13 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.escaping import printable, shortened
 from toyspec.format.line_validation import decode
 from toyspec.format.lines import OBJECT
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
 from toyspec.reading.gzip_data import GzipDataError
-from toyspec.reading.stream_files import GZIP_MAGIC, parts_status, unpacked_head
+from toyspec.reading.stream_files import GZIP_MAGIC, unpacked_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +129,7 @@ class DialectChoice:
         if self.name is None:
             return None
         if self._named is not None:
-            return _with_files(self._read_as(self._named, head, path), path)
+            return self._read_as(self._named, head, path)
         first = first_object(head)
         profile = None if first is None else (detect or detect_profile)(first)
         if profile is not None and profile != _MANIFESTED:
@@ -151,7 +149,7 @@ class DialectChoice:
             found = self._in_console(head, path)
         if found is None and self.keys is not None:
             raise self._missing(head, known, path)
-        return None if found is None else _with_files(found, path)
+        return found
 
     def _read_as(self, dialect: Dialect, head: bytes, path: str) -> ReadAs:
         """Return how to read a file by *dialect*, which was named; raise UnknownFormatError without the named keys."""
@@ -211,13 +209,6 @@ class DialectChoice:
 
         known = (*self.own, *dialects())
         return [each for each in known if each.form.type in _CONSOLES and each.recognize.text]
-
-
-def _with_files(found: ReadAs, path: str) -> ReadAs:
-    """Return *found* with the number of files of the log at *path*."""
-    if not path or not os.path.isdir(path):
-        return found
-    return msgspec.structs.replace(found, files=max(1, parts_status(path).st_nlink))
 
 
 class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the names

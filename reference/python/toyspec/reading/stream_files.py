@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.reading.gzip_data import GzipData
-    from toyspec.reading.parts import PartsStatus
 
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of gzip data."""
@@ -58,18 +57,11 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFil
 
 
 def _usual_file(directory: str) -> str | None:
-    """Return the file in *directory* that has the usual name of another program's log; None if there is none.
-
-    A directory with the parts of one log is itself returned.
-    """
+    """Return the file in *directory* that has the usual name of another program's log; None if there is none."""
     try:
         names = sorted(os.listdir(directory))
     except OSError:
         return None
-    from toyspec.reading.parts import is_in_parts
-
-    if is_in_parts(directory, names):
-        return directory
     found = usual_name(names)
     return None if found is None else os.path.join(directory, found)
 
@@ -121,14 +113,6 @@ def open_stream(path: str, *, special: SpecialFiles) -> int:
     return descriptor
 
 
-def parts_file(path: str) -> IO[bytes] | None:
-    """Return the parts of a log in the directory *path* as one file; None if there are none."""
-    # Imported here: few logs are in parts.
-    from toyspec.reading.parts import PartsFile, is_in_parts
-
-    return cast("IO[bytes]", PartsFile(path)) if is_in_parts(path) else None
-
-
 def _open_shared(path: str, flags: int) -> int:
     """Return a descriptor that allows other processes to rename or delete the file."""
     if sys.platform == "win32":
@@ -167,18 +151,10 @@ def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
 def stream_size(path: str) -> int:
     """Return the number of bytes of the file or object at *path*; raise OSError."""
     if not is_address(path):
-        return parts_status(path).st_size if os.path.isdir(path) else os.path.getsize(path)
+        return os.path.getsize(path)
     from toyspec.places.opening import place_of
 
     return place_of(path).status(path).size
-
-
-def parts_status(path: str) -> PartsStatus:
-    """Return the status of the parts of a log in the directory *path*; raise OSError."""
-    # Imported here: few logs are in parts.
-    from toyspec.reading.parts import status_of
-
-    return status_of(path)
 
 
 def is_compressed(path: str) -> bool:
@@ -323,17 +299,12 @@ class Source:
 
 
 def open_source(path: str, *, special: SpecialFiles, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
-    """Return the file or object at *path* as a source that owns it; raise as open_stream does.
-
-    A directory is a source if it has the parts of one log.
-    """
+    """Return the file or object at *path* as a source that owns it; raise as open_stream does."""
     file: IO[bytes]
     if is_address(path):
         from toyspec.reading.remote_streams import open_remote
 
         file = open_remote(path)
-    elif os.path.isdir(path) and (parts := parts_file(path)) is not None:
-        file = parts
     else:
         file = cast("IO[bytes]", io.FileIO(open_stream(path, special=special), "rb"))
     return Source(file, name=path, on_close="close", gzip=gzip)

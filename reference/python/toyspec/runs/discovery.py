@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.engine import native
@@ -14,7 +14,6 @@ from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.run_files import MEDIA_FOLDER, rank_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
-from toyspec.reading.stream_files import parts_status
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.walking import (
     OF_A_BUNDLE,
@@ -26,10 +25,8 @@ from toyspec.runs.walking import (
     NoStream,
     NotALog,
     Stream,
-    is_found_elsewhere,
     is_hinted,
     version_of,
-    version_of_parts,
     walk,
 )
 from toyspec.system_calls import cause_of
@@ -155,7 +152,7 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
         yield from walk(root, hints, _listed)
         return
     steps = engine.Walk(root, list(hints))
-    for found in _with_logs_in_parts(_steps(iter(lambda: steps.next(_BATCH), []), root)):
+    for found in _steps(iter(lambda: steps.next(_BATCH), []), root):
         if not isinstance(found, bytes):
             yield found
 
@@ -171,23 +168,14 @@ def find_records(root: str, number: int, *, hints: Sequence[str] = ()) -> Iterat
         return
     # What is not a log is found out when it is read, and remembered.
     steps = engine.Walk(root, list(_EVERY if isinstance(hints, LogNames) else hints))
-    for found in _with_logs_in_parts(_steps(iter(lambda: steps.records(_BATCH, number), []), root)):
+    for found in _steps(iter(lambda: steps.records(_BATCH, number), []), root):
         is_other = isinstance(hints, LogNames) and isinstance(found, Stream) and found.is_hinted
-        if not is_other or (isinstance(found, Stream) and (_may_have_log(found) or os.path.isdir(found.path))):
+        if not is_other or (isinstance(found, Stream) and _may_have_log(found)):
             yield found
 
 
 def _may_have_log(found: Stream) -> bool:
     return found.size > 0 and may_be_log(found.path)
-
-
-def _with_logs_in_parts(found: Iterable[bytes | Stream | PathError]) -> Iterator[bytes | Stream | PathError]:
-    """Yield what was *found*, with the files that are the parts of one log as that log."""
-    for directory, group in groupby(found, _hinting_directory):
-        if directory is None:
-            yield from group
-        else:
-            yield from _united(directory, [each for each in group if not isinstance(each, bytes)])
 
 
 def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream | PathError]:
@@ -203,24 +191,6 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
             yield PathError(path, words if number is None else os.strerror(number))
 
 
-def _hinting_directory(found: bytes | Stream | PathError) -> str | None:
-    """Return the directory of a file that its name alone says to be a log; None for all others."""
-    return os.path.dirname(found.path) if isinstance(found, Stream) and found.is_hinted else None
-
-
-def _united(directory: str, files: list[Stream | PathError]) -> Iterator[Stream | PathError]:
-    """Yield the *files* of *directory*, or the log whose parts they are."""
-    names = [os.path.basename(file.path) for file in files]
-    log = _log_in_parts(directory, names)
-    if log is None or not isinstance(files[0], Stream):
-        yield from files
-        return
-    if not is_found_elsewhere(directory, files[0].root):
-        yield Stream(log.path, log.size, files[0].root, is_hinted=True, identity=log.version, version=log.version)
-    parts = _parts_among(directory, names)
-    yield from (file for file, name in zip(files, names, strict=True) if name not in parts)
-
-
 def _listed(directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
@@ -232,10 +202,6 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
         folders = [entry for entry in folders if entry.name != MEDIA_FOLDER]
     if any(entry.name == ENVIRONMENT for entry in entries):
         files, folders = [], []
-    if files and (log := _log_in_parts(directory, [entry.name for entry in files])) is not None:
-        parts = _parts_among(directory, [entry.name for entry in files])
-        others = [_listed_file(entry) for entry in files if entry.name not in parts]
-        return Listing([log, *others], [Listed(entry.name, entry.path) for entry in folders])
     is_sealed = any(entry.name == SEAL_FILE for entry in entries)
     of_run = [entry for entry in entries if entry.name in OF_A_BUNDLE or rank_of(entry.name)]
     beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in of_run)
@@ -243,23 +209,6 @@ def _listed(directory: str, hints: Sequence[str]) -> Listing:
         [_listed_file(entry, beside, is_sealed=is_sealed) for entry in files],
         [Listed(entry.name, entry.path) for entry in folders],
     )
-
-
-def _log_in_parts(directory: str, names: Sequence[str]) -> Listed | None:
-    """Return the log whose parts are the files *names* in *directory*; None if they are not of one."""
-    # Imported here: few logs are in parts.
-    from toyspec.reading.parts import is_in_parts, part_names
-
-    if not part_names(names) or not is_in_parts(directory, names):
-        return None
-    status = parts_status(directory)
-    return Listed(os.path.basename(directory), directory, status.st_size, version_of_parts(status))
-
-
-def _parts_among(directory: str, names: Sequence[str]) -> frozenset[str]:
-    from toyspec.reading.parts import parts_among
-
-    return parts_among(directory, names)
 
 
 def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool = False) -> Listed:

@@ -13,7 +13,6 @@ from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.format.known_formats import Look, known_start
 from toyspec.format.recognition import has_step_word, is_binary
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
-from toyspec.reading.parts import is_in_parts, parts_among
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
 from toyspec.reading.stream_names import STREAM_NAMES
@@ -22,7 +21,7 @@ from toyspec.runs.walking import OF_A_BUNDLE
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.format.dialect_mapping import ReadAs
 
@@ -124,10 +123,6 @@ def survey(
             continue
         run = importable.part_of(path)
         seen.append((path, None if run is None or run[0] != lying.format else run[1], lying))
-    in_parts = {place for place in {os.path.dirname(path) for path, _, _ in seen} if is_in_parts(place or os.curdir)}
-    # What can be imported alone may be a part of a log: its run is that of the others.
-    runs = {path: place for place in in_parts for path in _parts_in(place)}
-    seen = [(path, None if run is None else runs.get(path, run), lying) for path, run, lying in seen]
     # A run of several files is counted once: where one of them is read as it lies, with that one.
     logs = {(lying.format, run): lying for _, run, lying in seen if run is not None and lying.sort == "dialect"}
     found: dict[tuple[Sort, str], FormatCount] = {}
@@ -136,10 +131,10 @@ def survey(
         entry = found.setdefault((lying.sort, lying.format), lying)
         entry.files += 1
         entry.bytes += _size(path)
-        example = place if place is not None and lying.sort == "foreign" else _log_of(path, in_parts) or os.curdir
+        example = place if place is not None and lying.sort == "foreign" else path
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
-    result.logs = {_log_of(path, in_parts): own.sort for path, _, own in seen if own.sort in ("profile", "dialect")}
+    result.logs = {path: own.sort for path, _, own in seen if own.sort in ("profile", "dialect")}
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
     kinds: dict[str, list[str]] = {}
     for path in beside:
@@ -153,12 +148,6 @@ def survey(
     result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
-
-
-def _log_of(path: str, in_parts: Container[str]) -> str:
-    """Return the log that the file *path* is or belongs to; *in_parts* are the directories of logs in parts."""
-    directory = os.path.dirname(path)
-    return directory if directory in in_parts else path
 
 
 def is_stream(path: str) -> bool:
@@ -186,14 +175,6 @@ def _is_like_a_log(kind: str, paths: list[str]) -> bool:
             if is_binary(head) or proposed(head[: head.rfind(b"\n") + 1], kind) is None:
                 return False
     return True
-
-
-def _parts_in(directory: str) -> list[str]:
-    """Return the paths of the files of the log in parts in *directory*."""
-    with suppress(OSError):
-        names = parts_among(directory or os.curdir, os.listdir(directory or os.curdir))
-        return [os.path.join(directory, name) for name in names]
-    return []
 
 
 def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterator[tuple[str, str | None]]:

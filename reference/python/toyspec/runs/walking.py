@@ -18,7 +18,6 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.reading.parts import PartsStatus
 
 STANDARD_INPUT = "-"
 # Each checkpoint of Hugging Face's Trainer has the whole log until then.
@@ -122,8 +121,6 @@ def walk(
             yield PathError(directory, cause_of(error))
             continue
         for file in files:
-            if file.path == directory and is_found_elsewhere(directory, root):
-                continue
             yield Stream(
                 file.path,
                 file.size,
@@ -160,18 +157,6 @@ def is_hinted(name: str, hints: Sequence[str]) -> bool:
     return name != ANNOTATIONS_FILE and any(fnmatchcase(name, pattern) for pattern in hints)
 
 
-def is_found_elsewhere(directory: str, root: str | None) -> bool:
-    """Return whether the log in parts in *directory*, found in a search from *root*, is that of an older directory."""
-    from toyspec.reading.parts import is_first_of_run
-
-    return directory != root and not is_first_of_run(directory)
-
-
 def version_of(status: os.stat_result) -> str:
     """Return the version of a stream whose file has *status*; see Stream."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
-
-
-def version_of_parts(status: PartsStatus) -> str:
-    """Return the version of a log in parts that together have *status*."""
-    return f"{status.st_nlink}-{status.st_size}-{status.st_mtime_ns}"

@@ -21,7 +21,6 @@ from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth
 from toyspec.health.rules import project_rules
 from toyspec.places.addresses import is_address, path_in
-from toyspec.reading.parts import Parts
 from toyspec.reading.reader import read
 from toyspec.reading.records import count_missing, nothing_missing
 from toyspec.reading.run_files import RunFile, files_of
@@ -345,13 +344,10 @@ def safe(value: Any) -> Any:
 def files_beside(path: str) -> Iterator[RunFile]:
     """Yield every file of the run whose stream is at *path*: the stream, and what is in its directory.
 
-    A stream with a name of its own is alone, or has parts. Links are left out.
+    A stream with a name of its own is alone. Links are left out.
     """
     name = os.path.basename(path)
-    if os.path.isdir(path):
-        for part in Parts(path).parts:
-            yield RunFile(part.name, os.path.join(path, part.name), part.size)
-    elif run_of(path) == path:
+    if run_of(path) == path:
         yield RunFile(name, path, identity_at(path)[2])
     else:
         try:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING
 
 from toyspec.places.addresses import is_address
-from toyspec.reading.stream_files import parts_status
-from toyspec.runs.walking import version_of, version_of_parts
+from toyspec.runs.walking import version_of
 
 if TYPE_CHECKING:
     from toyspec.reading.live_bytes import Status
@@ -41,9 +39,6 @@ def found_at(path: str) -> tuple[str, Identity]:
         entry = place_of(path).status(path)
         return entry.identity, identity_of(status_of(entry.size, entry.identity))
     status = os.stat(path)
-    if stat.S_ISDIR(status.st_mode):
-        parts = parts_status(path)
-        return version_of_parts(parts), identity_of(parts)
     return version_of(status), identity_of(status)
 
 

@@ -7,21 +7,11 @@ export interface TimeKey {
   unit: TimeUnit;
 }
 
-/** How a step is made of an epoch and a place in it. */
-export interface EpochStep {
-  key: string;
-  outer: string;
-  size: string;
-  inner: string;
-  first: number;
-}
-
 export interface Dialect {
   name: string;
   rank: "program" | "shape" | "guess";
   files?: readonly string[];
-  parts?: "successive" | "together";
-  form: { type: "lines" | "prefixed" | "document" | "csv" | "pattern"; prefix?: string; rows?: string; delimiter?: string; patterns?: readonly string[]; separator?: string; carry?: readonly string[]; index?: string; place?: EpochStep };
+  form: { type: "lines" | "prefixed" | "document" | "csv"; prefix?: string; rows?: string; delimiter?: string; index?: string };
   recognize: { keys?: readonly string[]; any?: readonly string[]; absent?: readonly string[]; text?: string; equals?: { readonly [key: string]: string | number } };
   step: readonly string[];
   time?: readonly TimeKey[];

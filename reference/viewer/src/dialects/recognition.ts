@@ -87,8 +87,7 @@ function readAs(dialect: Dialect, rows: readonly Row[], head: Uint8Array): ReadA
 
 /** Returns the key of the phase that the first records lack and others may have; null if there is none. */
 function latePhase(dialect: Dialect, head: Uint8Array): string | null {
-  const { form, phase = [], rank } = dialect;
-  if (form.type === "pattern") return phase.find((key) => form.patterns?.some((each) => each.includes(`(?P<${key}>`))) ?? null;
+  const { phase = [], rank } = dialect;
   if (rank === "program") return null;
   const text = plainText(head);
   const keys = phase.filter((key) => text.includes(`"${key}"`));
@@ -149,10 +148,7 @@ function plainName(name: string): string {
 
 function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   const { keys, any, text, absent = [] } = dialect.recognize;
-  // The text may be in lines without metrics, which some programs print first.
-  if (dialect.form.type === "pattern" && dialect.rank === "program" && text) return true;
   if (!rows.some((row) => hasMarks(dialect, row)) || absent.some((key) => rows.some((row) => row.has(key)))) return false;
-  if (dialect.form.type === "pattern") return true;
   if (dialect.rank === "program") return Boolean(text || keys || any);
   const key = firstKey(dialect.step, rows, false);
   // A table of data has an index too.
@@ -180,7 +176,7 @@ function hasMarks({ rank, recognize: { keys = [], any = [], equals = {} } }: Dia
 /** Returns the first records in the head of a file as a dialect reads them. */
 function firstRows(head: Uint8Array, dialect: Dialect, most = MOST_ROWS): Row[] {
   const form = formOf(dialect);
-  const isJson = !(form instanceof CsvForm) && dialect.form.type !== "pattern";
+  const isJson = !(form instanceof CsvForm);
   const rows: Row[] = [];
   const lines = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "").feed(head).map(({ data }) => data) : linesOf(head);
   const all = [...lines];

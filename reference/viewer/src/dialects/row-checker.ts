@@ -177,7 +177,7 @@ class NumbersAsText {
 
   constructor({ dialect }: ReadAs) {
     this.hasNumbers = dialect.values?.name === undefined;
-    this.isTable = dialect.form.type === "csv" || dialect.form.type === "pattern";
+    this.isTable = dialect.form.type === "csv";
   }
 
   find(members: ReturnType<typeof flattened>, isRead: (key: string) => boolean): [string, string][] {

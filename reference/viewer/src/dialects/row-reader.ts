@@ -51,7 +51,7 @@ export class RowReader {
   get canBegin(): boolean {
     const { form, restart } = this.readAs.dialect;
     // What is in one line may depend on the lines before.
-    const isAlone = !form.carry && !form.place && form.index === undefined;
+    const isAlone = form.index === undefined;
     return this.cutter === null && restart === undefined && isAlone;
   }
 

@@ -66,12 +66,6 @@ export const USUAL_NAMES: readonly string[] = [
  "wandb-history.jsonl"
 ];
 
-/** Names of files that are parts of one log, each written after those before. */
-export const PART_NAMES: readonly string[] = [
- "metrics_step_*_to_step_*.txt",
- "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl"
-];
-
 export const DIALECTS: readonly Dialect[] = [
  {
   "name": "bar-table",
@@ -442,28 +436,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "boosting-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "separator": "\t",
-   "patterns": [
-    "^(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[(?P<step>\\d{1,9})\\]\\s+(?P<pairs>\\S.*:\\s?[-+\\dn].*)$",
-    "^(?P<step>\\d{1,9}):\\t(?P<pairs>learn: .*)$"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[\\d{1,9}\\]\\s+[\\w' -]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: )"
-  },
-  "step": [
-   "step"
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "catboost",
   "rank": "program",
   "files": [
@@ -494,26 +466,6 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "clu-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ (?:logging_writer|\\w+)\\.py:\\d+\\] \\[(?P<step>\\d+)\\] (?P<pairs>[^\\s=]+=.*)$"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ \\w+\\.py:\\d+\\] \\[\\d+\\] [^\\s=]+=[-+\\d.n]"
-  },
-  "step": [
-   "step"
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -734,26 +686,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "darknet-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^\\s*(?P<step>\\d{1,18}): (?P<loss>[-+\\d.einaf]{1,30}), (?P<avg_loss>[-+\\d.einaf]{1,30}) avg(?: loss)?, (?P<rate>[\\d.e+-]{1,30}) rate, (?P<seconds>[\\d.]{1,30}) seconds, (?P<images>\\d{1,18}) images"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^\\s*\\d{1,18}: [-+\\d.einaf]{1,30}, [-+\\d.einaf]{1,30} avg(?: loss)?, [\\d.e+-]{1,30} rate, "
-  },
-  "step": [
-   "step"
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "detectron2",
   "rank": "program",
   "files": [
@@ -819,157 +751,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "episode-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*(?P<episode>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*)"
-   ],
-   "separator": "|"
-  },
-  "recognize": {
-   "text": "(?im)\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ ]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)"
-  },
-  "step": [
-   "episode"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "epoch-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)",
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:global_?)?(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})(?!\\d|,\\d{3}|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)",
-    "^\\s*\\[(?P<epoch>\\d{1,9})\\s?/\\s?\\d{1,9}\\]\\s?\\[(?P<inner>\\d{1,9})\\s?/\\s?(?P<size>\\d{1,9})\\]\\s*:?\\s*(?P<pairs>[A-Za-z].*)",
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)",
-    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$"
-   ],
-   "place": {
-    "key": "step",
-    "outer": "epoch",
-    "size": "size",
-    "inner": "inner",
-    "first": 1
-   },
-   "carry": [
-    "epoch",
-    "step"
-   ]
-  },
-  "recognize": {
-   "text": "(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}['\\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])"
-  },
-  "step": [
-   "step",
-   "epoch"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "phase": [
-   "phase"
-  ],
-  "values": {
-   "except": [
-    "inner",
-    "size",
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "fairseq-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^(?:(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) \\| INFO \\| )?(?:(?P<phase>train_inner|train|valid) \\| )?epoch (?P<epoch>\\d+)[:| ].*?(?P<pairs>\\b(?:valid on '[^']*' subset \\| )?loss[= ].*num_updates[= ](?P<step>\\d+).*)$"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)\\bepoch \\d+[:| ][^\\r\\n]*\\bloss[= ][^\\r\\n]*\\bnum_updates[= ]\\d"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "phase": [
-   "phase"
-  ],
-  "values": {
-   "except": [
-    "num_updates"
-   ]
-  },
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "hf-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "\\{(?P<pairs>'(?:loss|eval_loss|train_runtime|grad_norm|eval_\\w+)': .*'epoch': '?(?P<epoch>[\\d.]+).*)\\}"
-   ]
-  },
-  "recognize": {
-   "text": "\\{'(?:loss|eval_loss)': '?[-\\dn][^\\r\\n]*'epoch': '?[\\d.]+'?\\}"
-  },
-  "step": [],
-  "epoch": [
-   "epoch"
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "hf-trainer",
   "rank": "program",
   "files": [
@@ -994,43 +775,6 @@ export const DIALECTS: readonly Dialect[] = [
   ],
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "icefall",
-  "rank": "program",
-  "files": [
-   "log-train-*"
-  ],
-  "form": {
-   "type": "pattern",
-   "index": "record",
-   "patterns": [
-    "^(?P<time>\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d+) .*?Epoch (?P<epoch>\\d+), batch (?P<batch>\\d+), (?P<pairs>.*)",
-    "^(?P<time>\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d+) .*?Epoch (?P<epoch>\\d+), (?P<phase>validation): (?P<pairs>.*)"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)Epoch \\d+, batch \\d+, (?:global_batch_idx: \\d+, )?(?:\\w+_)?loss\\["
-  },
-  "step": [
-   "record"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "phase": [
-   "phase"
-  ],
-  "steps": "increase",
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -1165,42 +909,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "keras-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^Epoch (?P<epoch>\\d{1,9})/(?P<planned>\\d{1,9})\\s*$",
-    "^\\s*(?P<inner>\\d{1,12})/(?P<size>\\d{1,12}) .*?\\d(?:ms|s|us|m?s/step|s/epoch|us/step) - (?P<pairs>\\S.*)$"
-   ],
-   "carry": [
-    "epoch",
-    "planned"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^Epoch \\d{1,9}/\\d{1,9}\\s*\\n[^\\n]{0,4000}?\\d{1,12}/\\d{1,12} [^\\n]{1,200}?s(?:/step|/epoch)? - \\w{1,60}: [-\\dn]"
-  },
-  "step": [
-   "epoch"
-  ],
-  "epoch": [],
-  "values": {
-   "except": [
-    "inner",
-    "size",
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "keras-csv",
   "rank": "program",
   "files": [
@@ -1224,49 +932,6 @@ export const DIALECTS: readonly Dialect[] = [
    "epoch"
   ],
   "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "key-value-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)",
-    "(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)",
-    "^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)",
-    "(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: [A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$"
-   ],
-   "carry": [
-    "step"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "phase": [
-   "phase"
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
   "non_finite": [
    "text"
   ]
@@ -1337,43 +1002,6 @@ export const DIALECTS: readonly Dialect[] = [
   ],
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "llmc",
-  "rank": "program",
-  "files": [
-   "main.log"
-  ],
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^step\\s+(?P<step>\\d+)/(?P<planned>\\d+) \\| (?P<pairs>(?:train )?loss.*?)(?:\\| \\(?(?P<ms>[\\d.]+) ms(?:.*?(?P<mfu>[-\\d.]+)% [a-z0-9]+ MFU)?(?:.*?(?P<tok_per_s>[\\d.]+) tok/s)?.*)?$",
-    "^val loss (?P<val_loss>\\S+)",
-    "^s:(?P<step>\\d+) (?P<pairs>(?:tel|trl|eval|hel):.*)"
-   ],
-   "carry": [
-    "step",
-    "planned"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^(?:step\\s+\\d+/\\d+ \\| (?:train )?loss |s:\\d+ (?:tel|trl):)"
-  },
-  "step": [
-   "step"
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -2074,35 +1702,11 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "maxtext-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "completed step: (?P<step>\\d+), (?P<pairs>seconds: .*)",
-    "completed profiler activation/deactivation step: (?P<step>\\d+), (?P<pairs>.*)",
-    "Completed eval after train step (?P<step>\\d+), (?P<eval_pairs>.*)",
-    "eval metrics after step: (?P<step>\\d+), ?(?P<eval_pairs>.*)"
-   ]
-  },
-  "recognize": {
-   "text": "ompleted (?:eval )?step: \\d+, seconds: "
-  },
-  "step": [
-   "step"
-  ],
-  "steps": "increase",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "maxtext",
   "rank": "program",
   "files": [
    "metrics_step_*_to_step_*.txt"
   ],
-  "parts": "successive",
   "form": {
    "type": "lines"
   },
@@ -2125,42 +1729,6 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "any",
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "megatron",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "separator": "|",
-   "patterns": [
-    "^(?:\\S+:)?\\s*(?:samples/sec: (?P<samples_per_sec>[\\d.]+) \\|)?\\s*(?:\\[(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?)\\])?\\s*iteration\\s+(?P<step>\\d+)/\\s*(?P<planned>\\d+) \\| (?P<pairs>.*)",
-    "validation loss at iteration (?P<step>\\d+)(?: on \\w+ set)? \\| (?P<eval_pairs>.*)"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)\\biteration\\s+\\d+/\\s*\\d+ \\| (?:consumed samples|elapsed time per iteration|consumed_samples)"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -2380,61 +1948,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "mmengine-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Iter(?:\\((?P<phase>\\w+)\\))?\\s+\\[\\s*(?P<step>\\d+)/\\s*(?P<planned>\\d+)\\]\\s+(?P<pairs>.*)",
-    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Epoch\\((?P<phase>val|test)\\)\\s+\\[\\s*(?P<epoch>\\d+)\\]\\[\\s*\\d+/\\s*\\d+\\]\\s+(?P<pairs>.*)",
-    "^(?P<at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?) - \\w+ - INFO - Epoch(?:\\((?P<phase>\\w+)\\))?\\s+\\[\\s*(?P<epoch>\\d+)\\]\\[\\s*(?P<inner>\\d+)/\\s*(?P<size>\\d+)\\]\\s+(?P<pairs>.*)"
-   ],
-   "place": {
-    "key": "step",
-    "outer": "epoch",
-    "size": "size",
-    "inner": "inner",
-    "first": 1
-   },
-   "carry": [
-    "step"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^\\d{4}[-/]\\d\\d[-/]\\d\\d \\d\\d:\\d\\d:\\d\\d[,\\d]* - \\w+ - INFO - (?:Epoch|Iter)(?:\\(\\w+\\))?\\s+\\[\\s*\\d+"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "at",
-    "unit": "date-time"
-   }
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "phase": [
-   "phase"
-  ],
-  "values": {
-   "except": [
-    "planned",
-    "inner",
-    "size",
-    "eta"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "mmengine",
   "rank": "program",
   "files": [
@@ -2466,34 +1979,6 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "any",
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "modded-nanogpt",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^step:(?P<step>\\d+)/(?P<planned>\\d+) (?P<pairs>\\w+:.*)"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^step:\\d+/\\d+ (?:train|val)_(?:loss|time):"
-  },
-  "step": [
-   "step"
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -2569,27 +2054,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "nanogpt-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^iter (?P<step>\\d+): (?P<pairs>loss .*)",
-    "^step (?P<step>\\d+): train loss (?P<train_loss>[^\\s,]+)(?: [A-Za-z]{1,12})?, val loss (?P<val_loss>[^\\s,]+)"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^(?:iter \\d+: loss |step \\d+: train loss )[0-9n]"
-  },
-  "step": [
-   "step"
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "nanogpt",
   "rank": "program",
   "files": [
@@ -2624,7 +2088,6 @@ export const DIALECTS: readonly Dialect[] = [
    "validation.jsonl",
    "validation_*.jsonl"
   ],
-  "parts": "together",
   "form": {
    "type": "lines"
   },
@@ -2651,85 +2114,6 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "increase",
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "nnunet",
-  "rank": "program",
-  "files": [
-   "training_log*.txt"
-  ],
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^(?:(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+)?[Ee]poch:?\\s+(?P<epoch>\\d+)\\s*$",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+train[ _]loss\\s*:?\\s+(?P<train_loss>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+val(?:idation)?[ _]loss\\s*:?\\s+(?P<val_loss>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+(?:[Cc]urrent learning rate|lr):?\\s+(?P<lr>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf))",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+(?:Epoch time:|[Tt]his epoch took)\\s+(?P<epoch_time>[-+]?(?:[\\d.]+(?:e[-+]?\\d+)?|nan|inf)) s",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+Pseudo dice (?P<pseudo_dice>\\[.*?\\])\\s*$",
-    "^(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?):?\\s+Average global foreground Dice: (?P<dice>\\[.*?\\])\\s*$"
-   ],
-   "carry": [
-    "epoch"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[.\\d]*:?\\s+(?:train[ _]loss|validation loss)\\s*:?\\s+-?\\d"
-  },
-  "step": [
-   "epoch"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "values": {
-   "lists": true
-  },
-  "steps": "increase",
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "olmo-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "separator": "|",
-   "patterns": [
-    "\\[(?:train )?step=(?P<step>\\d+)/(?P<planned>[\\d,]+)(?:,epoch=(?P<epoch>\\d+))?[^\\]]*\\]\\s*$",
-    "^\\s{2,}(?P<pairs>[A-Za-z][\\w/ .()-]*=[-+]?[\\d.,]+(?:[eE][-+]?\\d+)?|[A-Za-z][\\w/ .()-]*=[-+]?(?:nan|inf))\\s*$"
-   ],
-   "carry": [
-    "step",
-    "planned",
-    "epoch"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)\\[step=\\d+/[\\d,]+[^\\]]*\\]\\s*?$"
-  },
-  "step": [
-   "step"
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -2851,74 +2235,6 @@ export const DIALECTS: readonly Dialect[] = [
   "steps": "any",
   "non_finite": [
    "bare"
-  ]
- },
- {
-  "name": "piped-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?\\s*\\|(?P<pairs>.*\\d.*)"
-   ],
-   "separator": "|"
-  },
-  "recognize": {
-   "text": "(?im)(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.]"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "pytorch-imagenet",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "Epoch: \\[(?P<epoch>\\d{1,9})\\]\\[\\s*(?P<inner>\\d{1,9})/(?P<size>\\d{1,9})\\](?P<pairs>.*)",
-    "^\\s?\\*\\s+(?P<eval_pairs>Acc@.*)"
-   ],
-   "place": {
-    "key": "step",
-    "outer": "epoch",
-    "size": "size",
-    "inner": "inner",
-    "first": 0
-   },
-   "carry": [
-    "step",
-    "epoch"
-   ]
-  },
-  "recognize": {
-   "text": "Epoch: \\[\\d{1,9}\\]\\[\\s*\\d{1,9}/\\d{1,9}\\]\\s+Time\\s+[\\d.]+ \\("
-  },
-  "step": [
-   "step"
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "values": {
-   "except": [
-    "inner",
-    "size"
-   ]
-  },
-  "steps": "any",
-  "non_finite": [
-   "text"
   ]
  },
  {
@@ -3316,50 +2632,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "sentence-console",
-  "rank": "shape",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?P<name>(?:[A-Za-z][\\w-]{0,30} ){0,3}(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae))\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?epoch\\s*#?(?P<epoch>\\d{1,9})\\s*(?:,|and)\\s*(?:step|batch|iter(?:ation)?)\\s*#?(?P<inner>\\d{1,9})\\s*(?:\\s(?:is|was):?|[:=])\\s*(?P<value>[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf))",
-    "(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?P<name>(?:[A-Za-z][\\w-]{0,30} ){0,3}(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae))\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?(?:step|batch|iter(?:ation)?|update|epoch|episode|round|generation)\\s*#?(?P<step>\\d{1,9})(?:\\s*/\\s*(?P<planned>\\d{1,9}))?\\s*(?:\\s(?:is|was):?|[:=])\\s*(?P<value>[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf))"
-   ],
-   "place": {
-    "key": "step",
-    "outer": "epoch",
-    "size": "size",
-    "inner": "inner",
-    "first": 1
-   }
-  },
-  "recognize": {
-   "text": "(?i)\\b(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae)\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?(?:step|batch|iter(?:ation)?|update|epoch|episode|round|generation)\\s*#?\\d{1,9}(?:\\s*/\\s*\\d{1,9}|\\s*(?:,|and)\\s*(?:step|batch|iter(?:ation)?)\\s*#?\\d{1,9})?\\s*(?:\\s(?:is|was):?|[:=])\\s*[-+0-9n.]"
-  },
-  "step": [
-   "step"
-  ],
-  "time": [
-   {
-    "key": "time",
-    "unit": "date-time"
-   }
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "values": {
-   "name": "name",
-   "value": "value"
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "spinningup",
   "rank": "program",
   "files": [
@@ -3388,29 +2660,6 @@ export const DIALECTS: readonly Dialect[] = [
    "Epoch"
   ],
   "steps": "increase",
-  "non_finite": [
-   "text"
-  ]
- },
- {
-  "name": "stylegan-console",
-  "rank": "program",
-  "files": [
-   "log.txt"
-  ],
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^tick (?P<tick>\\d+)\\s+kimg (?P<kimg>[\\d.]+)\\s+time .*?\\s(?P<pairs>sec/tick .*)$"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^tick \\d+\\s+kimg [\\d.]+\\s+time "
-  },
-  "step": [
-   "tick"
-  ],
-  "steps": "any",
   "non_finite": [
    "text"
   ]
@@ -3504,48 +2753,11 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "timm-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "Train: (?P<epoch>\\d+) \\[\\s*(?P<inner>\\d+)/(?P<size>\\d+)\\s+\\(\\s*\\d+%\\)\\]\\s+(?P<pairs>.*)"
-   ],
-   "place": {
-    "key": "step",
-    "outer": "epoch",
-    "size": "size",
-    "inner": "inner",
-    "first": 0
-   }
-  },
-  "recognize": {
-   "text": "(?m)Train: \\d+ \\[\\s*\\d+/\\d+\\s+\\(\\s*\\d+%\\)\\]\\s+Loss: "
-  },
-  "step": [
-   "step"
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "values": {
-   "except": [
-    "inner",
-    "size"
-   ]
-  },
-  "steps": "any",
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "trackio",
   "rank": "program",
   "files": [
    "[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9].jsonl"
   ],
-  "parts": "successive",
   "form": {
    "type": "lines"
   },
@@ -3758,44 +2970,6 @@ export const DIALECTS: readonly Dialect[] = [
   ]
  },
  {
-  "name": "ultralytics-console",
-  "rank": "program",
-  "form": {
-   "type": "pattern",
-   "patterns": [
-    "^\\s*Epoch\\s+(?P<columns>[Gg][Pp][Uu]_mem\\s+\\S.*?)\\s*$",
-    "^\\s*(?P<epoch>\\d{1,9})/(?P<planned>\\d{1,9})\\s+(?P<cells>[\\d.]+[GM]?(?:\\s+[-+\\w.]+)+)\\s*(?::.*)?$",
-    "^\\s*Class\\s+(?P<columns>Images\\s+[^%]*?)\\)?:?(?:\\s+\\d{1,3}%.*)?$",
-    "^\\s*all\\s+(?P<cells>\\d+(?:\\s+[-+\\w.]+)+)\\s*$"
-   ],
-   "carry": [
-    "epoch",
-    "planned"
-   ]
-  },
-  "recognize": {
-   "text": "(?m)^\\s*Epoch\\s+[Gg][Pp][Uu]_mem\\s"
-  },
-  "step": [
-   "epoch"
-  ],
-  "epoch": [
-   "epoch"
-  ],
-  "values": {
-   "except": [
-    "planned"
-   ]
-  },
-  "steps": "any",
-  "planned": [
-   "planned"
-  ],
-  "non_finite": [
-   "text"
-  ]
- },
- {
   "name": "ultralytics",
   "rank": "program",
   "files": [
@@ -3951,24 +3125,76 @@ export const NOT_READ: readonly { title: string; text: string }[] = [
   "text": "(?s)\\A\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*(?:\"name\"\\s*:\\s*\"[^\"]*\"\\s*,\\s*)?\"[xy]\"\\s*:\\s*\\["
  },
  {
+  "title": "CLU and Flax console output",
+  "text": "(?m)^[IWE]\\d{4} \\d\\d:\\d\\d:\\d\\d\\.\\d+\\s+\\d+ \\w+\\.py:\\d+\\] \\[\\d+\\] [^\\s=]+=[-+\\d.n]"
+ },
+ {
+  "title": "Darknet console output",
+  "text": "(?m)^\\s*\\d{1,18}: [-+\\d.einaf]{1,30}, [-+\\d.einaf]{1,30} avg(?: loss)?, [\\d.e+-]{1,30} rate, "
+ },
+ {
+  "title": "fairseq console output",
+  "text": "(?m)\\bepoch \\d+[:| ][^\\r\\n]*\\bloss[= ][^\\r\\n]*\\bnum_updates[= ]\\d"
+ },
+ {
   "title": "fairseq JSON log",
   "text": "\\{\"epoch\": [^\\r\\n]*\"(?:train_|valid_)?num_updates\": \"\\d+\""
+ },
+ {
+  "title": "Hugging Face Trainer console output",
+  "text": "\\{'(?:loss|eval_loss)': '?[-\\dn][^\\r\\n]*'epoch': '?[\\d.]+'?\\}"
  },
  {
   "title": "Hugging Face results",
   "text": "\\A\\s*\\{[^{}\\[\\]]*\"(?:train|eval|test|predict)_(?:runtime|samples_per_second)\"\\s*:"
  },
  {
-  "title": "JSON between other console output",
-  "text": "(?m)^[^\\[{\\x00-\\x1f][^{\\r\\n\\x00]{0,200}\\{(?=\"(?!kind\"|type\"))[^\\r\\n]*\"(?:global_step|step|iteration|iter|update|epoch)\"\\s*:"
+  "title": "icefall log-train",
+  "text": "(?m)Epoch \\d+, batch \\d+, (?:global_batch_idx: \\d+, )?(?:\\w+_)?loss\\["
  },
  {
-  "title": "JSON lists of metrics",
-  "text": "(?s)\\A\\s*\\{.*?\"[^\"]*(?:loss|acc|mae|mse|auc|reward|return|error|score|lr|learning_rate|ppl|perplexity|f1|iou|dice)[^\"]*\"\\s*:\\s*\\[\\s*(?:-?\\d|NaN|-?Infinity)"
+  "title": "Keras console output",
+  "text": "(?m)^Epoch \\d{1,9}/\\d{1,9}\\s*\\n[^\\n]{0,4000}?\\d{1,12}/\\d{1,12} [^\\n]{1,200}?s(?:/step|/epoch)? - \\w{1,60}: [-\\dn]"
+ },
+ {
+  "title": "llm.c console output",
+  "text": "(?m)^(?:step\\s+\\d+/\\d+ \\| (?:train )?loss |s:\\d+ (?:tel|trl):)"
+ },
+ {
+  "title": "MaxText console output",
+  "text": "ompleted (?:eval )?step: \\d+, seconds: "
+ },
+ {
+  "title": "Megatron console output",
+  "text": "(?m)\\biteration\\s+\\d+/\\s*\\d+ \\| (?:consumed samples|elapsed time per iteration|consumed_samples)"
  },
  {
   "title": "MLPerf v0.5 log",
   "text": ":::MLPv0\\.\\d\\.\\d+ \\S+ \\d+\\.\\d+ \\("
+ },
+ {
+  "title": "MMEngine console output",
+  "text": "(?m)^\\d{4}[-/]\\d\\d[-/]\\d\\d \\d\\d:\\d\\d:\\d\\d[,\\d]* - \\w+ - INFO - (?:Epoch|Iter)(?:\\(\\w+\\))?\\s+\\[\\s*\\d+"
+ },
+ {
+  "title": "modded-nanogpt log",
+  "text": "(?m)^step:\\d+/\\d+ (?:train|val)_(?:loss|time):"
+ },
+ {
+  "title": "nanoGPT console output",
+  "text": "(?m)^(?:iter \\d+: loss |step \\d+: train loss )[0-9n]"
+ },
+ {
+  "title": "nnU-Net training log",
+  "text": "(?m)^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[.\\d]*:?\\s+(?:train[ _]loss|validation loss)\\s*:?\\s+-?\\d"
+ },
+ {
+  "title": "OLMo console output",
+  "text": "(?m)\\[step=\\d+/[\\d,]+[^\\]]*\\]\\s*?$"
+ },
+ {
+  "title": "console output of PyTorch's ImageNet example",
+  "text": "Epoch: \\[\\d{1,9}\\]\\[\\s*\\d{1,9}/\\d{1,9}\\]\\s+Time\\s+[\\d.]+ \\("
  },
  {
   "title": "Sacred metrics",
@@ -3977,5 +3203,49 @@ export const NOT_READ: readonly { title: string; text: string }[] = [
  {
   "title": "Stable-Baselines3 and Baselines console output",
   "text": "(?m)^-{10,}\\r?\\n\\| [ \\w/]+\\|[^|\\n]*\\|\\r?\\n(?:\\|[^|\\n]+\\|[^|\\n]*\\|\\r?\\n)*\\| (?:   |misc/)?(?:total_timesteps|total[ _]steps|num[ _]timesteps|nupdates|steps?|total/steps|episodes)\\s"
+ },
+ {
+  "title": "StyleGAN log.txt",
+  "text": "(?m)^tick \\d+\\s+kimg [\\d.]+\\s+time "
+ },
+ {
+  "title": "timm console output",
+  "text": "(?m)Train: \\d+ \\[\\s*\\d+/\\d+\\s+\\(\\s*\\d+%\\)\\]\\s+Loss: "
+ },
+ {
+  "title": "Ultralytics console output",
+  "text": "(?m)^\\s*Epoch\\s+[Gg][Pp][Uu]_mem\\s"
+ },
+ {
+  "title": "XGBoost and LightGBM console output",
+  "text": "(?m)^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[\\d{1,9}\\]\\s+[\\w' -]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: )"
+ },
+ {
+  "title": "console output with episodes",
+  "text": "(?im)\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ ]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)"
+ },
+ {
+  "title": "console output with epochs",
+  "text": "(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}['\\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])"
+ },
+ {
+  "title": "JSON between other console output",
+  "text": "(?m)^[^\\[{\\x00-\\x1f][^{\\r\\n\\x00]{0,200}\\{(?=\"(?!kind\"|type\"))[^\\r\\n]*\"(?:global_step|step|iteration|iter|update|epoch)\"\\s*:"
+ },
+ {
+  "title": "console output with key=value pairs",
+  "text": "(?m)(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)"
+ },
+ {
+  "title": "console output with bars between pairs",
+  "text": "(?im)(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.]"
+ },
+ {
+  "title": "console output in sentences",
+  "text": "(?i)\\b(?:loss|cost|error|score|accuracy|acc|reward|return|perplexity|ppl|mse|mae)\\s+(?:at|after|in|on|for|of)\\s+(?:the\\s+)?(?:step|batch|iter(?:ation)?|update|epoch|episode|round|generation)\\s*#?\\d{1,9}(?:\\s*/\\s*\\d{1,9}|\\s*(?:,|and)\\s*(?:step|batch|iter(?:ation)?)\\s*#?\\d{1,9})?\\s*(?:\\s(?:is|was):?|[:=])\\s*[-+0-9n.]"
+ },
+ {
+  "title": "JSON lists of metrics",
+  "text": "(?s)\\A\\s*\\{.*?\"[^\"]*(?:loss|acc|mae|mse|auc|reward|return|error|score|lr|learning_rate|ppl|perplexity|f1|iou|dice)[^\"]*\"\\s*:\\s*\\[\\s*(?:-?\\d|NaN|-?Infinity)"
  }
 ];

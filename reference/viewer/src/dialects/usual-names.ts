@@ -2,11 +2,10 @@
 
 import type { Hints } from "../../../typescript/page/selection.js";
 import { namePattern } from "./dialect.js";
-import { PART_NAMES, USUAL_NAMES } from "./tables.js";
+import { USUAL_NAMES } from "./tables.js";
 
-const [LOGS, PARTS] = [USUAL_NAMES.map(namePattern), PART_NAMES.map(namePattern)];
+const LOGS = USUAL_NAMES.map(namePattern);
 
 export const HINTS: Hints = {
   isLog: (name) => LOGS.some((pattern) => pattern.test(name)),
-  isPart: (name) => PARTS.some((pattern) => pattern.test(name)),
 };

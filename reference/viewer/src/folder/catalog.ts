@@ -195,8 +195,8 @@ export class Catalog {
     entry.scan = scan;
     // A file of another format below a folder is not a run, nor is one object of another program, which needs no LF.
     const isOther = scan.profile === null || (scan.records === 0 && (await isOtherDocument(stream)));
-    if (isOther && scan.dialect === null && stream.isBelow) {
-      if (this.ranked.has(entry.id)) {
+    if (isOther && scan.dialect === null) {
+      if (stream.isBelow && this.ranked.has(entry.id)) {
         entry.scan = null;
         this.put(entry, unreadableRow(entry.id, "it is not of a known format", scan.size));
         return;
@@ -205,13 +205,15 @@ export class Catalog {
       if (title !== null) {
         entry.scan = null;
         // It is not damaged: it was not looked at.
-        this.put(entry, { ...unreadableRow(entry.id, `${title}: an opened folder does not show it; \`toyspec view\` does`, scan.size), state: "complete" });
+        this.put(entry, { ...unreadableRow(entry.id, `${title}: this page does not read it; \`toyspec view\` does`, scan.size), state: "complete" });
         return;
       }
-      this.entries.delete(entry.id);
-      this.removed.set(entry.id, ++this.revision);
-      this.changed(entry.id);
-      return;
+      if (stream.isBelow) {
+        this.entries.delete(entry.id);
+        this.removed.set(entry.id, ++this.revision);
+        this.changed(entry.id);
+        return;
+      }
     }
     const row = rowOf(scan, entry.id, stream.sealed !== undefined);
     this.put(entry, stream.annotations ? annotated(row, await readAnnotations(stream.annotations, stream.name)) : row);

@@ -252,9 +252,7 @@ export class Scan {
 
   private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
     this.records++;
-    // A step that is made of the epoch is not what was planned, and a headline is before what it announces.
-    const ofEpochs = step === null || (this.options.rows?.readAs.dialect.form.place !== undefined && epoch !== null);
-    this.takePlan(planned, values.size === 0 ? null : ofEpochs ? epoch : step);
+    this.takePlan(planned, values.size === 0 ? null : (step ?? epoch));
     if (this.learns) this.attempts.learnAttempt(attempt);
     this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
     const figure = step ?? this.lastStep ?? 0;

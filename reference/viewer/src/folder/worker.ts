@@ -2,7 +2,6 @@
 
 import type { CurveRequest } from "../protocol.js";
 import { Catalog } from "./catalog.js";
-import { merged } from "./merged-files.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 
 interface Port {
@@ -13,8 +12,6 @@ interface Port {
 const port = self as unknown as Port;
 let serial = 0;
 let catalog = new Catalog(serial, "", [], () => undefined);
-/** Resolves when the last folder that was opened has its catalog. */
-let opening: Promise<void> = Promise.resolve();
 
 async function answered({ id, ask, with: given }: Extract<ToWorker, { id: number }>): Promise<unknown> {
   if (ask === "runs") return catalog.runs(given[0] as string | undefined);
@@ -26,22 +23,16 @@ async function answered({ id, ask, with: given }: Extract<ToWorker, { id: number
   return null;
 }
 
-async function open(own: number, { root, streams }: Extract<ToWorker, { open: unknown }>["open"]): Promise<void> {
-  // What cannot be read now is met again, with its message, by what reads that run.
-  const logs = await merged(streams).catch(() => streams);
-  if (own !== serial) return opening;
-  catalog = new Catalog(own, root, logs, (changed) => port.postMessage({ changed }));
-  void catalog.work();
-  port.postMessage({ changed: "" });
-}
-
 port.onmessage = ({ data }) => {
   if ("open" in data) {
     catalog.close();
-    opening = open(++serial, data.open);
+    const { root, streams } = data.open;
+    catalog = new Catalog(++serial, root, streams, (changed) => port.postMessage({ changed }));
+    void catalog.work();
+    port.postMessage({ changed: "" });
     return;
   }
-  opening.then(() => answered(data)).then(
+  answered(data).then(
     (answer) => port.postMessage({ id: data.id, answer }),
     (error: unknown) => port.postMessage({ id: data.id, error: (error as Error).message }),
   );

@@ -51,11 +51,10 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     """Return how the log of another program was read as an object of the report schema."""
     keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     named = {part: None if key is None else encodable(key) for part, key in keys.items()}
-    files = {"files": use.files} if use.files > 1 else {}
     notes = {"notes": list(use.notes)} if use.notes else {}
     ended: dict[str, Any] = {"ended": use.ended} if use.ended != "unknown" else {}
     ended |= {} if use.planned is None else {"planned": use.planned}
-    return {"name": use.name, "choice": use.choice, **named, **ended, **files, **notes}
+    return {"name": use.name, "choice": use.choice, **named, **ended, **notes}
 
 
 def facts_object(facts: RunFacts) -> dict[str, Any]:
