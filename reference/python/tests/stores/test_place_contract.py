@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,14 @@ import pytest
 from loopback_store import BUCKET, Store
 from toyspec.errors import PlaceError
 from toyspec.places.opening import place_of
-from toyspec.places.place import ChangedError, MalformedAnswerError
+from toyspec.places.place import ChangedError
 
 fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-botocore = pytest.importorskip("botocore.exceptions", reason="the extra sync is not installed")
 
 from toyspec.stores.file_systems import FilePlace  # noqa: E402
 from toyspec.stores.folders import Folder  # noqa: E402
 from toyspec.stores.object_stores import fact_of  # noqa: E402
-from toyspec.stores.s3_buckets import _copied_starts, _reported  # noqa: E402
 
 FILES = {"runs/a/events.jsonl": b"0123456789", "runs/a/weights/w": b"", "runs/b": b"bb", "runs-2/c": b"c"}
 
@@ -196,52 +194,3 @@ def test_file_that_changes_while_it_is_read_is_refused() -> None:
 def test_error_of_a_store_says_what_to_do(message: str, said: str) -> None:
     """The status and its meaning, or what the words of the message mean; nothing else of the message is shown."""
     assert said in fact_of(message)
-
-
-def _client_error(status: int, code: str) -> Exception:
-    error: Exception = botocore.ClientError(
-        {"ResponseMetadata": {"HTTPStatusCode": status}, "Error": {"Code": code}}, "PutObject"
-    )
-    return error
-
-
-@pytest.mark.parametrize(
-    ("make", "kind", "said"),
-    [
-        (lambda: _client_error(412, ""), ChangedError, "s3://bucket/a"),
-        (lambda: _client_error(409, "ConditionalRequestConflict"), ChangedError, "s3://bucket/a"),
-        (lambda: _client_error(404, "NoSuchKey"), ChangedError, "s3://bucket/a"),
-        (lambda: _client_error(404, "NoSuchUpload"), ChangedError, "s3://bucket/a"),
-        (lambda: _client_error(400, "PreconditionFailed"), ChangedError, "s3://bucket/a"),
-        (lambda: _client_error(403, "AccessDenied"), PlaceError, "403 Forbidden: the credentials do not allow it"),
-        (lambda: _client_error(599, "Odd"), PlaceError, "599: the server has a problem"),
-        (botocore.NoCredentialsError, PlaceError, "no credentials found.*AWS_ACCESS_KEY_ID"),
-        (lambda: botocore.ReadTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time"),
-        (lambda: botocore.ConnectTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time"),
-        (lambda: botocore.EndpointConnectionError(endpoint_url="http://secret"), PlaceError, "no connection to the ho"),
-        (lambda: KeyError("ETag"), MalformedAnswerError, "ETag"),
-    ],
-)
-def test_error_of_boto3_is_one_of_the_place(make: Callable[[], Exception], kind: type[Exception], said: str) -> None:
-    """A condition that does not hold is a change; all else says what to do, without addresses."""
-    with pytest.raises(kind, match=said) as caught, _reported("s3://bucket/a"):
-        raise make()
-    assert type(caught.value) is kind
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("size", "starts"),
-    [
-        (1, [0]),
-        (4 << 30, [0]),
-        ((4 << 30) + (5 << 20), [0, 4 << 30]),
-        ((4 << 30) + (5 << 20) - 1, [0]),
-        ((8 << 30) + 1, [0, 4 << 30]),
-    ],
-)
-def test_copied_parts_are_as_large_as_a_store_allows(size: int, starts: list[int]) -> None:
-    """A last part below the least size is copied with the one before it."""
-    from toyspec.places.place import Entry
-
-    assert starts == _copied_starts(Entry("s3://bucket/a", size, ""))

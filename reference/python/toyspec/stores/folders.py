@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.stores.spans import Span
-    from toyspec.stores.targets import Readable
 
 _BLOCK_BYTES = 1 << 20
 _DAY_SECONDS = 86_400.0
@@ -30,11 +29,6 @@ _APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "
 
 class Folder:
     """Files by their addresses ``file:///…``; a place for reading too."""
-
-    @property
-    def place(self) -> Readable:
-        """See Target."""
-        return self
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import obstore
 from obstore.exceptions import (
+    AlreadyExistsError,
     BaseError,
     NotSupportedError,
     PermissionDeniedError,
@@ -26,6 +27,12 @@ from toyspec.places.place import ChangedError, Entry, FetchedBytes, RangesMissin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from toyspec.stores.spans import Span
+
+BLOCK_BYTES = 8 << 20
+WHOLE_BYTES = 256 << 20
+"""Size of an object up to which it is sent in one request, which can have a condition."""
 
 _STATUS = re.compile(r"status code: (\d{3})(?: ([A-Za-z' -]+))?")
 _RETRIES = re.compile(r"after (\d+) retries")
@@ -89,12 +96,12 @@ def open_place(scheme: str, host: str, query: str) -> ObjectPlace:
 
 
 class ObjectPlace:
-    """The objects of one bucket or server."""
+    """The objects of one bucket or server; those of a bucket are written whole, on conditions. A Target."""
 
     def __init__(self, store: Any, root: str) -> None:
         self.store = store
         """What obstore knows the bucket or server by."""
-        self._root = root
+        self.root = root
         self._is_web = root.startswith("http")
 
     def entries(self, address: str) -> Iterator[Entry]:
@@ -103,7 +110,7 @@ class ObjectPlace:
         with reported(address):
             for page in obstore.list(self.store, self.key(address) or None):
                 for found in page:
-                    yield self._entry(f"{self._root}/{found['path']}", cast("dict[str, Any]", found))
+                    yield self._entry(f"{self.root}/{found['path']}", cast("dict[str, Any]", found))
 
     def names(self, address: str) -> list[str]:
         """See Place."""
@@ -148,6 +155,54 @@ class ObjectPlace:
         """Return the name by which obstore knows the object at *address*."""
         key = parts_of(address).key
         return unquote(key) if self._is_web else key
+
+    def can_extend(self, entry: Entry) -> bool:
+        """See Target."""
+        del entry
+        return False
+
+    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
+        """See Target. Above 256 MiB, the condition is asked for before the first byte is sent, and not again."""
+        mode = self._mode(address, known)
+        store, key = self.store, self.key(address)
+        data = span.data() if span.size <= WHOLE_BYTES else None
+        with reported(address):
+            try:
+                if data is None:
+                    made = obstore.put(store, key, span.blocks(BLOCK_BYTES), chunk_size=BLOCK_BYTES)
+                else:
+                    made = obstore.put(store, key, data, mode=cast("Any", mode), use_multipart=False)
+            except AlreadyExistsError:
+                raise ChangedError(address) from None
+        return Entry(address, span.size, made["e_tag"] or "")
+
+    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
+        """Send the whole file: these stores are not asked to join objects."""
+        del base
+        return self.put(span._replace(start=0), address, known)
+
+    def copy(self, base: Entry, address: str) -> None:
+        """See Target."""
+        key = self.key
+        with reported(address):
+            try:
+                obstore.copy(self.store, key(base.address), key(address), overwrite=False)
+            except AlreadyExistsError:
+                raise ChangedError(address) from None
+
+    def _mode(self, address: str, known: Entry | None) -> Any:
+        """Return the condition of a write; raise ChangedError where it does not hold already."""
+        try:
+            with reported(address):
+                found = obstore.head(self.store, self.key(address))
+        except FileNotFoundError:
+            found = None
+        if known is None and found is None:
+            return "create"
+        if known is None or found is None or found["e_tag"] != known.identity:
+            raise ChangedError(address)
+        # Google's store asks for the generation, which a list does not give.
+        return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
 
     @staticmethod
     def _entry(address: str, meta: dict[str, Any]) -> Entry:

@@ -13,6 +13,8 @@ from toyspec.reading.sealed_files import TEMPORARY_FILE
 from toyspec.runs.walking import SIDECARS
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from toyspec.places.place import Entry
 
 Kind = Literal["media", "side file", "stream", "sidecar", "seal", "annotations"]
@@ -64,6 +66,15 @@ def is_sent(name: str, extent: Extent) -> bool:
 def is_stream(name: str) -> bool:
     """Return whether the file *name* of a run is a log that grows: that of a rank, or metrics.jsonl."""
     return name == METRICS_FILE or rank_of(name) is not None
+
+
+def run_above(address: str, runs: Container[str], root: str) -> str | None:
+    """Return the nearest directory above *address*, up to *root*, that is one of *runs*."""
+    while len(address) > len(root):
+        address = address.rpartition("/")[0]
+        if address in runs:
+            return address
+    return None
 
 
 def kept_name(name: str, entry: Entry) -> str:

@@ -12,7 +12,7 @@ from toyspec.errors import StreamError, StreamMissingError
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.seals import parse_seal_line
 from toyspec.places.addresses import path_in
-from toyspec.places.place import ChangedError, MalformedAnswerError
+from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.stores.results import RunResult
 from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
@@ -23,7 +23,6 @@ from toyspec.system_calls import cause_of, is_locked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.places.place import Entry
     from toyspec.stores.results import Outcome
     from toyspec.stores.targets import Target
 
@@ -48,6 +47,8 @@ class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an object of another run stays, or gets another name before it is replaced."""
     max_delay: float | None = None
     """Most seconds for which a stream that can only be sent whole waits; None where only its bytes decide."""
+    is_rehearsal: bool = False
+    """Whether nothing is sent, and the report says what would be."""
 
 
 class _Known(NamedTuple):
@@ -109,7 +110,7 @@ class RunSync:
 
     def _listed(self) -> dict[str, Entry]:
         start = len(self.address) + 1
-        return {entry.address[start:]: entry for entry in self._target.place.entries(self.address)}
+        return {entry.address[start:]: entry for entry in self._target.entries(self.address)}
 
     def _bring_file(self, file: BundleFile) -> None:
         path = os.path.join(self.directory, file.name)
@@ -167,7 +168,7 @@ class RunSync:
             return entry, "same"
         if entry.size != opened.stop and file.kind in ("media", "sidecar", "seal"):
             return entry, "other"
-        found = relation(opened, entry, self._target.place, self._settings.thoroughness)
+        found = relation(opened, entry, self._target, self._settings.thoroughness)
         if found in ("same", "behind"):
             self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
         return entry, found
@@ -175,7 +176,7 @@ class RunSync:
     def _status(self, name: str) -> Entry | None:
         assert self._objects is not None
         try:
-            self._objects[name] = self._target.place.status(path_in(self.address, name))
+            self._objects[name] = self._target.status(path_in(self.address, name))
         except FileNotFoundError:
             self._objects.pop(name, None)
         return self._objects.get(name)
@@ -209,7 +210,8 @@ class RunSync:
     def _keep(self, name: str, entry: Entry) -> None:
         kept = kept_name(name, entry)
         try:
-            self._target.copy(entry, path_in(self.address, kept))
+            if not self._settings.is_rehearsal:
+                self._target.copy(entry, path_in(self.address, kept))
         except ChangedError:
             # The name says what it is, so it was kept before; unless the object itself is another one now.
             if self._status(name) != entry:
@@ -226,7 +228,7 @@ class RunSync:
             with LocalFile(os.path.join(self.directory, file.name), lines=False) as side:
                 # Under a name that a writer has just given to another file, the place still has the one before.
                 is_there = side.signature == known.signature
-                if is_there and relation(side, entry, self._target.place) in ("same", "behind"):
+                if is_there and relation(side, entry, self._target) in ("same", "behind"):
                     return True
         return False
 
@@ -234,8 +236,8 @@ class RunSync:
         address = path_in(self.address, file.name)
         if known is None and file.kind == "side file":
             base = self._renamed(opened)
-        made = None
-        if base is not None:
+        made = Entry(address, opened.stop, "") if self._settings.is_rehearsal else None
+        if made is None and base is not None:
             try:
                 made = self._target.extend(base, opened.span(base.size), address, known)
             except CannotExtendError:
@@ -256,7 +258,7 @@ class RunSync:
             entry for entry in self._objects.values() if self._target.can_extend(entry) and entry.size <= opened.stop
         ]
         for entry in sorted(fitting, key=lambda entry: -entry.size):
-            if relation(opened, entry, self._target.place) in ("same", "behind"):
+            if relation(opened, entry, self._target) in ("same", "behind"):
                 return entry
         return None
 

@@ -25,13 +25,12 @@ from botocore.parsers import ResponseParserError
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import parts_of
 from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
-from toyspec.stores.object_stores import fact_of
+from toyspec.stores.object_stores import ObjectPlace, fact_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.stores.spans import Span
-    from toyspec.stores.targets import Readable
 
 LEAST_PART_BYTES = 5 << 20
 """Of the parts of an object, only the last may be smaller."""
@@ -46,15 +45,15 @@ _CHANGED_CODES = frozenset(["PreconditionFailed", "ConditionalRequestConflict", 
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-class S3Bucket:
+class S3Bucket(ObjectPlace):
     """A bucket that is written with conditions, and whose objects grow by copies within it."""
 
     least_extended = LEAST_PART_BYTES
 
-    def __init__(self, name: str, place: Readable, *, seconds: float) -> None:
+    def __init__(self, place: ObjectPlace, *, seconds: float) -> None:
         """Connect with the settings of the environment; each attempt at a request takes at most *seconds*."""
-        self.place = place
-        self._name = name
+        super().__init__(place.store, place.root)
+        self._name = parts_of(place.root).host
         endpoint = os.environ.get("AWS_ENDPOINT")
         session = _session()
         is_custom = endpoint or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT_URL_S3")

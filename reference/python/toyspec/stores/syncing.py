@@ -5,26 +5,27 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from errno import EACCES
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from toyspec.distributed.running import Work, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import PlaceError
-from toyspec.places.addresses import is_address, is_nearly_address, parts_of, public
+from toyspec.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
 from toyspec.places.opening import place_of, request_seconds
-from toyspec.places.place import Entry
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
 from toyspec.stores.results import RunResult, SyncReport
+from toyspec.stores.run_files import run_above
 from toyspec.stores.run_sync import RunSync, SyncSettings
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from toyspec.places.place import Entry
+    from toyspec.stores.object_stores import ObjectPlace
     from toyspec.stores.run_sync import Pace
-    from toyspec.stores.spans import Span
-    from toyspec.stores.targets import Readable, Target
+    from toyspec.stores.targets import Target
 
     OnResult = Callable[[RunResult, int, int], None]
 
@@ -44,16 +45,12 @@ class Watching(NamedTuple):
 class Syncing:
     """The runs below a directory and their place."""
 
-    def __init__(
-        self, root: str, to: str, settings: SyncSettings, *, rehearse: bool = False, target: Target | None = None
-    ) -> None:
+    def __init__(self, root: str, to: str, settings: SyncSettings, *, target: Target | None = None) -> None:
         """Write to *target*, by default to the place of *to*; raise PlaceError where that has no conditions."""
         self.root = root
         self.address = destination_of(to)
-        target = target or target_of(self.address)
-        self._target: Target = _Rehearsal(target) if rehearse else target
+        self._target = target or target_of(self.address)
         self._settings = settings
-        self._is_rehearsal = rehearse
         self._runs: dict[str, RunSync] = {}
         self._passed_over = (0, "")
 
@@ -87,7 +84,7 @@ class Syncing:
             runs=results,
             passed_over=number,
             example=example,
-            is_rehearsal=self._is_rehearsal,
+            is_rehearsal=self._settings.is_rehearsal,
         )
 
     def _lost(self, directory: str, reason: str) -> RunResult:
@@ -146,69 +143,33 @@ class Syncing:
         by_address = {address: directory for directory, address in runs.items()}
         found: dict[str, dict[str, Entry]] = {directory: {} for directory in runs}
         others, example = 0, ""
-        for entry in self._target.place.entries(self.address):
-            for address in _above(entry.address, self.address):
-                if address in by_address:
-                    found[by_address[address]][entry.address[len(address) + 1 :]] = entry
-                    break
-            else:
+        for entry in self._target.entries(self.address):
+            run = run_above(entry.address, by_address, self.address)
+            if run is None:
                 others, example = others + 1, example or entry.address
+            else:
+                found[by_address[run]][entry.address[len(run) + 1 :]] = entry
         self._passed_over = (others, example)
         return found
 
 
-def _above(address: str, root: str) -> Iterator[str]:
-    """Yield the directories that *address* is in, the nearest first, up to *root*."""
-    while len(address) > len(root):
-        address = address.rpartition("/")[0]
-        yield address
-
-
-class _Rehearsal:
-    """A place that is read, and not written."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-
-    @property
-    def place(self) -> Readable:
-        return self._target.place
-
-    def can_extend(self, entry: Entry) -> bool:
-        return self._target.can_extend(entry)
-
-    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
-        del known
-        return Entry(address, span.stop, "")
-
-    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
-        del known
-        return Entry(address, base.size + span.size, "")
-
-    def copy(self, base: Entry, address: str) -> None:
-        """Copy nothing."""
-
-
 def target_of(address: str) -> Target:
     """Return the place of *address* for writing; raise PlaceError where it cannot refuse a write that is too late."""
-    scheme, host, _ = parts_of(address)
+    scheme = parts_of(address).scheme
     if scheme == "file":
         from toyspec.stores.folders import Folder
 
         return Folder()
-    if scheme in ("gs", "az"):
-        place = place_of(address)
-        from toyspec.stores.conditional_stores import ConditionalStore
-
-        return ConditionalStore(place)
-    if scheme in ("s3", "s3a"):
-        place = place_of(address)
+    if scheme in BUCKETS:
+        place = cast("ObjectPlace", place_of(address))
+        if scheme in ("gs", "az"):
+            return place
         try:
             from toyspec.stores.s3_buckets import S3Bucket
         except ImportError:
             fact = "writing it needs boto3; install it with `python -m pip install 'toyspec[sync]'`"
             raise PlaceError(address, fact) from None
-        return S3Bucket(host, place, seconds=request_seconds())
+        return S3Bucket(place, seconds=request_seconds())
     if scheme == "hf":
         raise PlaceError(address, "a commit for each poll is too many; send runs there with `toyspec push`")
     raise PlaceError(address, f"{scheme}:// cannot be kept in step; use s3://, gs://, az:// or a directory")

@@ -33,15 +33,11 @@ class CannotExtendError(PlaceError):
         super().__init__(address, "it can only be sent whole")
 
 
-class Target(Protocol):
+class Target(Readable, Protocol):
     """A place that can be written. Calls raise PlaceError, and ChangedError where the object is not *known*.
 
     *known* is the object that the call replaces, None where there must be none.
     """
-
-    @property
-    def place(self) -> Readable:
-        """The same place, for reading."""
 
     def can_extend(self, entry: Entry) -> bool:
         """Return whether the object can be extended; otherwise it can only be sent whole."""

@@ -8,7 +8,7 @@ from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.progress import Progress
 from toyspec.errors import PlaceError
 from toyspec.stores.commands.push import failed, needed
-from toyspec.stores.commands.reports import SyncShower, chosen_settings
+from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -54,14 +54,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("repository", metavar="REPOSITORY", help="where the runs are")
     parser.add_argument("directory", metavar="DIR", type=local_path, help="where they are written")
-    parser.add_argument("--all", action="store_true", help="fetch weights, artifacts and all other files too")
-    parser.add_argument("--dry-run", action="store_true", help="fetch nothing, and say what would be fetched")
-    parser.add_argument("--checksum", action="store_true", help="compare every byte of what has no digest there")
-    parser.add_argument(
-        "--keep-both", action="store_true", help="where DIR has another run, rename that one, and fetch this one"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON report")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was fetched")
+    add_settings(parser, "fetch", "DIR")
 
 
 def run(options: Namespace) -> int:
@@ -92,7 +85,6 @@ def _pulled(options: Namespace) -> SyncReport:
             location,
             options.directory,
             chosen_settings(options),
-            is_rehearsal=options.dry_run,
             on_files=lambda done, total: progress.show(f"{done} of {total} files"),
         )
     finally:

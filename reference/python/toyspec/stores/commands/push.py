@@ -14,7 +14,7 @@ from toyspec.cli.progress import Progress
 from toyspec.cli.terminal import tell
 from toyspec.errors import PlaceError
 from toyspec.escaping import printable
-from toyspec.stores.commands.reports import SyncShower, chosen_settings
+from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -69,15 +69,8 @@ def configure(parser: Parser) -> None:
         "--public", action="store_true", help="with --create: let everybody see settings, texts and results"
     )
     parser.add_argument("--no-event-files", action="store_true", help="send no event files of TensorBoard")
-    parser.add_argument("--all", action="store_true", help="send weights, artifacts and all other files too")
     parser.add_argument("--message", metavar="TEXT", default="", help="message of the commits")
-    parser.add_argument("--dry-run", action="store_true", help="send nothing, and say what would be sent")
-    parser.add_argument("--checksum", action="store_true", help="compare every byte of what has no digest there")
-    parser.add_argument(
-        "--keep-both", action="store_true", help="where another run is there, rename that one, and send this one"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON report")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
+    add_settings(parser, "send", "REPOSITORY")
 
 
 def run(options: Namespace) -> int:
@@ -125,7 +118,6 @@ def _pushed(options: Namespace) -> PushReport:
         has_event_files=not options.no_event_files,
         creates=options.create,
         is_public=options.public,
-        is_rehearsal=options.dry_run,
         message=options.message,
     )
     try:

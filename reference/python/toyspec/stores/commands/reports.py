@@ -17,8 +17,29 @@ from toyspec.runs.passed_over import WORTH_SAYING
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from toyspec.cli.parsers import Parser
     from toyspec.stores.results import RunResult, SyncReport
     from toyspec.stores.run_sync import SyncSettings
+
+
+Verb = Literal["send", "fetch"]
+"""Send: to a place elsewhere. Fetch: into a directory here."""
+_PAST: dict[Verb, str] = {"send": "sent", "fetch": "fetched"}
+_PLACE: dict[Verb, str] = {"send": "there", "fetch": "here"}
+
+
+def add_settings(parser: Parser, verb: Verb, place: str) -> None:
+    """Add what ``chosen_settings`` and ``SyncShower`` ask for."""
+    past = _PAST[verb]
+    for name, text in {
+        "--all": f"{verb} weights, artifacts and all other files of a run too",
+        "--dry-run": f"{verb} nothing, and say what would be {past}",
+        "--checksum": "compare every byte, not only digests or ends",
+        "--keep-both": f"where {place} has another run, rename that one, and {verb} this one",
+        "--json": "print a JSON report",
+    }.items():
+        parser.add_argument(name, action="store_true", help=text)
+    parser.add_argument("-v", "--verbose", action="store_true", help=f"name each run that was {past}")
 
 
 def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> SyncSettings:
@@ -30,13 +51,8 @@ def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> Sy
         thoroughness="all" if options.checksum else "ends",
         on_conflict="keep both" if options.keep_both else "leave",
         max_delay=max_delay,
+        is_rehearsal=options.dry_run,
     )
-
-
-Verb = Literal["send", "fetch"]
-"""Send: to a place elsewhere. Fetch: into a directory here."""
-_PAST: dict[Verb, str] = {"send": "sent", "fetch": "fetched"}
-_PLACE: dict[Verb, str] = {"send": "there", "fetch": "here"}
 
 
 class SyncShower:

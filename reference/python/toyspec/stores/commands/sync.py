@@ -14,7 +14,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.terminal import Terminal
 from toyspec.escaping import printable
-from toyspec.stores.commands.reports import SyncShower, chosen_settings
+from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -66,7 +66,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("runs", metavar="RUNS", type=local_path, help="a directory of runs, or one run")
     parser.add_argument("place", metavar="PLACE", help="where they are kept, too")
-    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C; with --json, a line for each pass")
     parser.add_argument(
         "--every",
         metavar="SECONDS",
@@ -80,16 +80,7 @@ def configure(parser: Parser) -> None:
         type=seconds,
         help="with --watch: most seconds that new lines wait where a stream is only taken whole",
     )
-    parser.add_argument("--all", action="store_true", help="send weights, artifacts and all other files of a run too")
-    parser.add_argument("--dry-run", action="store_true", help="send nothing, and say what would be sent")
-    parser.add_argument(
-        "--checksum", action="store_true", help="compare every byte with PLACE, not only digests and ends"
-    )
-    parser.add_argument(
-        "--keep-both", action="store_true", help="where PLACE has another run, rename that one, and send this one"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON report; with --watch, a line for each pass")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
+    add_settings(parser, "send", "PLACE")
 
 
 def run(options: Namespace) -> int:
@@ -103,7 +94,7 @@ def run(options: Namespace) -> int:
     if options.watch and options.dry_run:
         raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
     chosen = chosen_settings(options, max_delay=options.max_delay)
-    syncing = Syncing(options.runs, options.place, chosen, rehearse=options.dry_run)
+    syncing = Syncing(options.runs, options.place, chosen)
     return _watched(syncing, options) if options.watch else _once(syncing, options)
 
 

@@ -12,7 +12,7 @@ from toyspec.stores.comparing import has_digest_of, relation
 from toyspec.stores.hub.locations import is_plain_path
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import RunResult, SyncReport
-from toyspec.stores.run_files import is_sent, is_stream
+from toyspec.stores.run_files import is_sent, is_stream, run_above
 from toyspec.stores.spans import LocalFile
 from toyspec.stores.syncing import JOBS, Syncing
 
@@ -30,7 +30,6 @@ def pull(
     directory: str,
     settings: SyncSettings,
     *,
-    is_rehearsal: bool = False,
     on_files: Callable[[int, int], None] = lambda *_: None,
 ) -> SyncReport:
     """Fetch what the runs at *location* have and *directory* lacks, and return what became of each.
@@ -44,7 +43,7 @@ def pull(
     staging = os.path.join(place, f".{name}.pull")
     runs = _runs_of(repository, settings.extent)
     lacking = {run: files for run, files in runs.items() if not _are_there(files, directory, repository, settings)}
-    if is_rehearsal:
+    if settings.is_rehearsal:
         results = [
             _rehearsed(run, files, _local(run, directory, location), is_lacking=run in lacking)
             for run, files in runs.items()
@@ -73,7 +72,7 @@ def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]
         run: [] for run, _, name in (entry.address.rpartition("/") for entry in entries) if is_stream(name)
     }
     for entry in entries:
-        run = _run_above(entry.address, found, address)
+        run = run_above(entry.address, found, address)
         if run is None:
             continue
         name = entry.address[len(run) + 1 :]
@@ -82,15 +81,6 @@ def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]
         if is_sent(name, extent):
             found[run].append(entry)
     return found
-
-
-def _run_above(address: str, runs: dict[str, list[Entry]], root: str) -> str | None:
-    above = address
-    while len(above) > len(root):
-        above = above.rpartition("/")[0]
-        if above in runs:
-            return above
-    return None
 
 
 def _are_there(files: list[Entry], directory: str, repository: HubRepository, settings: SyncSettings) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from toyspec.convert import export_runs
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError
+from toyspec.reading.run_files import files_of
 from toyspec.stores.comparing import has_digest_of, relation
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import SyncReport
@@ -20,7 +21,7 @@ from toyspec.stores.syncing import Syncing
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from toyspec.findings import PathError
     from toyspec.stores.hub.locations import HubLocation
@@ -39,8 +40,6 @@ class PushSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a repository or bucket that is not there is created."""
     is_public: bool = False
     """Whether everybody may see one that is created."""
-    is_rehearsal: bool = False
-    """Whether nothing is sent, and the report says what would be."""
     message: str = ""
     """Of each commit; empty for one that says how many runs it has."""
 
@@ -74,17 +73,17 @@ def push(
     with tempfile.TemporaryDirectory(prefix="toyspec-push-") as scratch:
         repository = HubRepository(to, scratch)
         repository.require_token()
-        if settings.creates and not settings.is_rehearsal:
+        if settings.creates and not settings.sync.is_rehearsal:
             repository.create(is_public=settings.is_public)
         for _ in range(_ATTEMPTS):
             repository.open()
-            syncing = Syncing(root, to.address, settings.sync, rehearse=settings.is_rehearsal, target=repository)
+            syncing = Syncing(root, to.address, settings.sync, target=repository)
             found = syncing.once(on_result=on_result)
             report = PushReport(**msgspec.structs.asdict(found), page=repository.page)
-            if settings.has_event_files and not settings.is_rehearsal:
+            if settings.has_event_files and not settings.sync.is_rehearsal:
                 _add_event_files(report, repository, scratch)
             try:
-                if not settings.is_rehearsal:
+                if not settings.sync.is_rehearsal:
                     message = settings.message or _message(report)
                     report.commits = repository.commit(message, [run.address for run in report.runs], on_files)
             except ChangedError:
@@ -106,13 +105,13 @@ def _add_event_files(report: PushReport, repository: HubRepository, scratch: str
             continue
         made = tempfile.mkdtemp(dir=scratch)
         report.not_exported += export_runs("tensorboard", [run.run], made).errors
-        for path in _files_below(made):
-            address = f"{run.address}/{os.path.basename(path)}"
-            if not _is_there(path, address, repository):
-                repository.put_file(path, address)
+        for file in files_of(made, "all"):
+            address = f"{run.address}/{os.path.basename(file.path)}"
+            if not _is_there(file.path, address, repository):
+                repository.put_file(file.path, address)
                 report.event_files += 1
                 run.files += 1
-                run.sent += os.path.getsize(path)
+                run.sent += file.size
                 run.outcome = "sent"
 
 
@@ -131,9 +130,3 @@ def _is_there(path: str, address: str, repository: HubRepository) -> bool:
         if repository.head:
             return has_digest_of(entry, file)
         return entry.size == file.stop and relation(file, entry, repository, "all") == "same"
-
-
-def _files_below(directory: str) -> Iterator[str]:
-    for place, _, names in os.walk(directory):
-        for name in names:
-            yield os.path.join(place, name)

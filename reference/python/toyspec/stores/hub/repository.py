@@ -21,7 +21,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
 from toyspec.stores.comparing import has_digest_of
-from toyspec.stores.run_files import grows
+from toyspec.stores.run_files import grows, run_above
 from toyspec.stores.spans import LocalFile
 from toyspec.stores.targets import CannotExtendError
 from toyspec.version import __version__
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from toyspec.stores.hub.locations import HubLocation
     from toyspec.stores.spans import Span
-    from toyspec.stores.targets import Readable
 
 _COMMIT_FILES = 200
 _COMMIT_BYTES = 64 << 20
@@ -46,6 +45,17 @@ _LOGIN = "log in with `hf auth login`, or set HF_TOKEN"
 _TRY_AGAIN = "call it again later; what has arrived stays"
 _OTHER_BYTES = "other bytes arrived than the hub has listed, as from a proxy"
 _MOST_CHARACTERS = 300
+_ABSENT = f"no such {{what}}, or this token may not see it; check the name, {_LOGIN}, or create it: push --create"
+# By the class of an error, else by the status of an answer; the first that fits counts.
+_REFUSALS: dict[type[Exception] | int, str] = {
+    errors.LocalTokenNotFoundError: f"there is no token; {_LOGIN}",
+    errors.RevisionNotFoundError: "it has no such branch, tag or commit",
+    errors.GatedRepoError: "access has to be asked for on its page first",
+    errors.RepositoryNotFoundError: _ABSENT,
+    errors.BucketNotFoundError: _ABSENT,
+    HTTPStatus.UNAUTHORIZED: f"the hub does not accept this token; {_LOGIN}",
+    HTTPStatus.FORBIDDEN: "this token may not do that; make one with the right to write there, and log in with it",
+}
 
 
 class _Staged(NamedTuple):
@@ -61,14 +71,14 @@ class HubRepository:
     def __init__(self, location: HubLocation, scratch: str) -> None:
         """Keep copies of logs that may grow in the directory *scratch*."""
         self.location = location
-        self.place: Readable = self
         self._api = HfApi(library_name="toyspec", library_version=__version__)
         self._scratch = scratch
         self._lock = threading.Lock()
         self._staged: dict[str, _Staged] = {}
         self._entries: dict[str, Entry] = {}
         self._copies = itertools.count(1)
-        self._head = ""
+        self.head = ""
+        """The commit that is compared; empty for a bucket."""
         self._files: HfFileSystem | None = None
         # What it retries is not an error yet, and what fails is reported once.
         logging.set_verbosity(ERROR)
@@ -79,16 +89,11 @@ class HubRepository:
         """The address of its page on the web."""
         return f"{self._api.endpoint}/{self.location.page}"
 
-    @property
-    def head(self) -> str:
-        """The commit that is compared; empty for a bucket."""
-        return self._head
-
     def require_token(self) -> None:
         """Raise PlaceError where there is no token to write with."""
-        if get_token() is None:
-            fact = "there is no token; log in with `hf auth login`, or set HF_TOKEN"
-            raise PlaceError(self.location.root, fact, number=EACCES)
+        with reported(self.location.root):
+            if get_token() is None:
+                raise errors.LocalTokenNotFoundError
 
     def create(self, *, is_public: bool) -> None:
         """Create it where it is not there; one that is there does not change."""
@@ -111,7 +116,7 @@ class HubRepository:
                 self._entries = dict(map(self._bucket_entry, (each for each in listed if each.type == "file")))
             else:
                 info = self._api.repo_info(location.name, repo_type=location.kind, revision=location.revision)
-                self._head = info.sha or ""
+                self.head = info.sha or ""
                 self._entries = dict(map(self._repository_entry, self._listed()))
         self._files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
 
@@ -119,7 +124,7 @@ class HubRepository:
         location = self.location
         try:
             found = self._api.list_repo_tree(
-                location.name, location.path or None, recursive=True, revision=self._head, repo_type=location.kind
+                location.name, location.path or None, recursive=True, revision=self.head, repo_type=location.kind
             )
             return [each for each in found if isinstance(each, RepoFile)]
         except EntryNotFoundError:
@@ -166,7 +171,7 @@ class HubRepository:
             return FetchedBytes(self._files.cat_file(self._pinned(address), start=offset, end=end), entry)
 
     def _pinned(self, address: str) -> str:
-        root = self.location._replace(revision=self._head or None).root
+        root = self.location._replace(revision=self.head or None).root
         return f"{root}/{self.path_of(address)}"
 
     def fetch(self, entry: Entry, directory: str) -> None:
@@ -185,7 +190,7 @@ class HubRepository:
     def _fetch_from_repository(self, path: str, local: str, directory: str, entry: Entry) -> None:
         name, kind = self.location.name, self.location.kind
         try:
-            self._api.hf_hub_download(name, path, repo_type=kind, revision=self._head, local_dir=directory)
+            self._api.hf_hub_download(name, path, repo_type=kind, revision=self.head, local_dir=directory)
         except OSError as error:
             # An error of this machine has a number, one of the hub its answer; bytes of another size have neither.
             if error.errno is not None or isinstance(error, errors.HfHubHTTPError):
@@ -264,7 +269,7 @@ class HubRepository:
         return commits
 
     def _commit_to_repository(self, part: dict[str, _Staged], message: str) -> None:
-        path, head = self.path_of, self._head
+        path, head = self.path_of, self.head
         operations = [
             CommitOperationCopy(path(staged.source), path(address), src_revision=head)
             if staged.is_copy
@@ -279,7 +284,7 @@ class HubRepository:
             revision=self.location.revision,
             parent_commit=head,
         )
-        self._head = made.oid
+        self.head = made.oid
 
     def _commit_to_bucket(self, part: dict[str, _Staged]) -> None:
         path, name = self.path_of, self.location.name
@@ -298,9 +303,9 @@ class HubRepository:
 
 def _parts(staged: dict[str, _Staged], runs: frozenset[str]) -> Iterator[dict[str, _Staged]]:
     """Yield what is *staged* in parts for one commit each; the files of a run stay together."""
-    by_run: dict[str, dict[str, _Staged]] = {}
+    by_run: dict[str | None, dict[str, _Staged]] = {}
     for address, each in staged.items():
-        by_run.setdefault(_run_of(address, runs), {})[address] = each
+        by_run.setdefault(run_above(address, runs, "hf://"), {})[address] = each
     part: dict[str, _Staged] = {}
     for files in by_run.values():
         together = [*part.values(), *files.values()]
@@ -311,13 +316,6 @@ def _parts(staged: dict[str, _Staged], runs: frozenset[str]) -> Iterator[dict[st
         part |= files
     if part:
         yield part
-
-
-def _run_of(address: str, runs: frozenset[str]) -> str:
-    above = address
-    while above not in runs and "/" in above.removeprefix("hf://"):
-        above = above.rpartition("/")[0]
-    return above
 
 
 def _text_of(path: str) -> str:
@@ -337,10 +335,8 @@ def reported(address: str) -> Iterator[None]:
         raise
     except errors.OfflineModeIsEnabled:
         raise PlaceError(address, "HF_HUB_OFFLINE is set, so nothing is sent or fetched") from None
-    except (errors.LocalTokenNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
-        raise PlaceError(address, _refusal(error, address), number=EACCES) from None
-    except errors.HfHubHTTPError as error:
-        _raise_answer(address, error)
+    except (errors.HfHubHTTPError, errors.LocalTokenNotFoundError, errors.HFValidationError) as error:
+        raise _refusal(address, error) from None
     except (_HTTP_ERROR, TimeoutError) as error:
         raise PlaceError(address, f"the hub does not answer ({type(error).__name__}); {_TRY_AGAIN}") from None
     except (RuntimeError, ValueError, errors.XetDownloadError, errors.FileMetadataError) as error:
@@ -349,35 +345,21 @@ def reported(address: str) -> Iterator[None]:
         raise PlaceError(address, f"the transfer failed ({cause}); {_TRY_AGAIN}") from None
 
 
-def _refusal(error: Exception, address: str) -> str:
-    """Return why what was asked for is refused."""
-    if isinstance(error, errors.LocalTokenNotFoundError):
-        return f"there is no token; {_LOGIN}"
-    if isinstance(error, errors.RevisionNotFoundError):
-        return "it has no such branch, tag or commit"
-    if isinstance(error, errors.GatedRepoError):
-        return "access has to be asked for on its page first"
-    if isinstance(error, errors.RepositoryNotFoundError | errors.BucketNotFoundError):
-        what = "bucket" if "//buckets/" in address else "repository"
-        return f"no such {what}, or this token may not see it; check the name, {_LOGIN}, or create it: push --create"
-    return _short(str(error))
-
-
-def _raise_answer(address: str, error: errors.HfHubHTTPError) -> None:
-    if isinstance(error, errors.RepositoryNotFoundError | errors.BucketNotFoundError):
-        raise PlaceError(address, _refusal(error, address), number=EACCES) from None
-    status = error.response.status_code
-    if status == HTTPStatus.UNAUTHORIZED:
-        raise PlaceError(address, f"the hub does not accept this token; {_LOGIN}", number=EACCES) from None
-    if status == HTTPStatus.FORBIDDEN:
-        fact = "this token may not do that; make one with the right to write there, and log in with it"
-        raise PlaceError(address, fact, number=EACCES) from None
+def _refusal(address: str, error: Exception) -> PlaceError:
+    """Return what *error*, an answer of the hub or a refusal to ask, means."""
+    status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
+    for kind, fact in _REFUSALS.items():
+        if status == kind or (isinstance(kind, type) and isinstance(error, kind)):
+            what = "bucket" if "//buckets/" in address else "repository"
+            return PlaceError(address, fact.format(what=what), number=EACCES)
+    if not isinstance(error, errors.HfHubHTTPError) or status is None:
+        return PlaceError(address, _short(str(error)), number=EACCES)
     if status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
-        raise ChangedError(address) from None
+        return ChangedError(address)
     said = _short(error.server_message or "")
     answer = f"the hub answers with {status}{f' ({said})' if said else ''}"
     is_passing = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
-    raise PlaceError(address, f"{answer}; {_TRY_AGAIN}" if is_passing else answer) from None
+    return PlaceError(address, f"{answer}; {_TRY_AGAIN}" if is_passing else answer)
 
 
 def _short(text: str) -> str:
