@@ -50,31 +50,16 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
-    """Return *texts*, cut to *limit* columns, at least 8, so that different ones stay different.
+    """Return *texts*, cut to *limit* columns, at least 8; all are whole where cuts would make different ones alike.
 
-    Each is cut in its middle. Where that makes two alike, what all names share is cut, word by word; else what the
-    alike ones share, word by word or at their start.
+    Each is cut in its middle. Where that makes two alike, what all share is cut, word by word.
     """
     limit = max(limit, 8)
     different = list(dict.fromkeys(texts))
     found = {text: cut_middle(text, limit) for text in different}
     if len(set(found.values())) < len(different):
-        found = _without_shared_words(different, limit) or _grouped(found, limit)
-    if len(set(found.values())) < len(different):
-        _separate(different, limit, found)
-        _number_alike(found, limit)
+        found = _without_shared_words(different, limit) or {text: text for text in different}
     return [found[text] for text in texts]
-
-
-def _grouped(cuts: dict[str, str], limit: int) -> dict[str, str]:
-    """Return *cuts*, those that are alike without the words that their texts share, as far as they fit so."""
-    alike: dict[str, list[str]] = {}
-    for text, shown in cuts.items():
-        alike.setdefault(shown, []).append(text)
-    found = dict(cuts)
-    for group in alike.values():
-        found |= (_without_shared_words(group, limit) or {}) if len(group) > 1 else {}
-    return found
 
 
 def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | None:
@@ -104,37 +89,6 @@ def _spans(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
         begin, at = at, at + len(list(stretch))
         if is_true:
             yield begin, at
-
-
-def _number_alike(found: dict[str, str], limit: int) -> None:
-    taken: set[str] = set()
-    for text, shown in found.items():
-        number = 2
-        while found[text] in taken:
-            mark = f"~{number}"
-            found[text] = cut(shown, limit - len(mark)) + mark
-            number += 1
-        taken.add(found[text])
-
-
-def _separate(texts: Sequence[str], limit: int, found: dict[str, str], shared: int = 0) -> None:
-    """Put the cut of each of *texts* into *found*; of alike ones, what they share at their start is cut first."""
-    kept = max(shared - 2, 0)
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        found[text] = _ELLIPSIS + cut_middle(text[kept:], limit - 1) if kept else cut_middle(text, limit)
-        alike.setdefault(found[text], []).append(text)
-    for group in alike.values():
-        begin = _shared(group)
-        if len(group) > 1 and begin > shared:
-            _separate(group, limit, found, begin)
-
-
-def _shared(texts: Sequence[str]) -> int:
-    """Return the number of characters at the start that all *texts* share."""
-    first, last = min(texts), max(texts)
-    pairs = enumerate(zip(first, last, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
 
 
 def some_of(names: Sequence[str], most: int) -> str:
