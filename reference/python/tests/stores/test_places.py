@@ -330,15 +330,18 @@ def test_file_systems_of_fsspec() -> None:
 
 
 @pytest.mark.parametrize("place", ["disk", "store"])
-def test_media_of_a_run_are_not_searched(store: Store, tmp_path: Path, place: str) -> None:
-    """A stream that a run shows is not a run, on a disk and in a store; a folder of that name without a run is one."""
-    for name in ("a/events.jsonl", "a/media/events.jsonl", "a/media/b/events.jsonl", "media/events.jsonl"):
+def test_a_store_is_searched_as_a_disk_is(store: Store, tmp_path: Path, place: str) -> None:
+    """What a run shows and installed software are not searched; whether a run is sealed is known from its files."""
+    found = {"a/events.jsonl": True, "media/events.jsonl": False, "n/checkpoint-5/events.jsonl": False}
+    others = ["a/SHA256SUMS", "a/media/events.jsonl", "a/media/b/events.jsonl", "node_modules/x/events.jsonl"]
+    others += ["venv/pyvenv.cfg", "venv/lib/events.jsonl", "n/events.rank-1.jsonl"]
+    for name in (*found, *others):
         (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "runs" / name).write_bytes(stream(3))
         store.put(f"runs/{name}", stream(3))
     root = str(tmp_path / "runs") if place == "disk" else f"s3://{BUCKET}/runs"
-    expected = [f"{root}/a/events.jsonl", f"{root}/media/events.jsonl"]
-    assert expected == [found.path for found in find_streams(root) if isinstance(found, Stream)]
+    streams = {each.path: each.is_sealed for each in find_streams(root) if isinstance(each, Stream)}
+    assert {f"{root}/{name}": is_sealed for name, is_sealed in found.items()} == streams
 
 
 LAKE = """

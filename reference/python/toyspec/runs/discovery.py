@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.engine import native
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.format.run_files import MEDIA_FOLDER, rank_of
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.log_detection import LogNames, may_be_log
-from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.walking import (
     OF_A_BUNDLE,
     SIDECARS,
@@ -25,7 +23,7 @@ from toyspec.runs.walking import (
     NoStream,
     NotALog,
     Stream,
-    is_hinted,
+    listing_of,
     version_of,
     walk,
 )
@@ -42,9 +40,6 @@ _NUMBERED_BYTES = 4096
 _NUMBERS = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w)", re.ASCII)
 MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".out", ".err", ".dat")
 """Ends of the names of text that may be a log."""
-_PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
-ENVIRONMENT = "pyvenv.cfg"
-"""The file by which a virtual environment of Python is known."""
 
 
 def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
@@ -140,11 +135,6 @@ def _has_numbers(path: str) -> bool:
     return b"\0" not in head and len(_NUMBERS.findall(head)) > 1
 
 
-def is_passed_over(name: str) -> bool:
-    """Return whether directories of *name*, below one that was named, have no runs: they hold installed software."""
-    return name in _PASSED_OVER
-
-
 def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
     """Yield what ``walk`` yields for a directory on this machine, by the compiled engine if there is one."""
     engine = native()
@@ -193,27 +183,15 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
 
 def _listed(directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
-        entries = sorted(listing, key=lambda entry: entry.name)
-    files = [entry for entry in entries if entry.name in STREAM_NAMES and entry.is_file()]
-    files = files or [entry for entry in entries if entry.is_file() and is_hinted(entry.name, hints)]
-    folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False) and not is_passed_over(entry.name)]
-    if any(entry.name in STREAM_NAMES for entry in files):
-        # What a run shows, tables among it, is not a log.
-        folders = [entry for entry in folders if entry.name != MEDIA_FOLDER]
-    if any(entry.name == ENVIRONMENT for entry in entries):
-        files, folders = [], []
-    is_sealed = any(entry.name == SEAL_FILE for entry in entries)
-    of_run = [entry for entry in entries if entry.name in OF_A_BUNDLE or rank_of(entry.name)]
-    beside = "".join(f" {entry.name} {_listed_file(entry).version}" for entry in of_run)
-    return Listing(
-        [_listed_file(entry, beside, is_sealed=is_sealed) for entry in files],
-        [Listed(entry.name, entry.path) for entry in folders],
-    )
+        entries = list(listing)
+    files = {entry.name: entry for entry in entries if entry.is_file()}
+    folders = {entry.name: entry.path for entry in entries if entry.is_dir(follow_symlinks=False)}
+    return listing_of(files, folders, hints, _listed_file)
 
 
-def _listed_file(entry: os.DirEntry[str], beside: str = "", *, is_sealed: bool = False) -> Listed:
+def _listed_file(entry: os.DirEntry[str]) -> Listed:
     try:
         status = entry.stat()
     except OSError:
         return Listed(entry.name, entry.path)
-    return Listed(entry.name, entry.path, status.st_size, version_of(status), beside, entry.is_symlink(), is_sealed)
+    return Listed(entry.name, entry.path, status.st_size, version_of(status), is_link=entry.is_symlink())

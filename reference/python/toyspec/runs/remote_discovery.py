@@ -6,20 +6,29 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.format.run_files import MEDIA_FOLDER, rank_of
 from toyspec.places.addresses import parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
 from toyspec.reading.stream_names import STREAM_NAMES, unreadable
 from toyspec.runs import passed_over
-from toyspec.runs.walking import OF_A_BUNDLE, Listed, Listing, NoStream, Stream, is_hinted, walk
+from toyspec.runs.walking import (
+    ENVIRONMENT,
+    OF_A_BUNDLE,
+    Listed,
+    NoStream,
+    Stream,
+    is_beside,
+    is_hinted,
+    listing_of,
+    walk,
+)
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.places.place import Entry, Place
-    from toyspec.runs.walking import Found
+    from toyspec.runs.walking import Found, Listing
 
 _WEB = ("http", "https")
 
@@ -50,7 +59,7 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
             anything = True
             yield found
         if not anything:
-            yield NoStream(address, tree.is_bundle)
+            yield NoStream(address, not OF_A_BUNDLE.isdisjoint(tree.names))
 
 
 def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tuple[str | None, list[Stream]]:
@@ -87,25 +96,19 @@ class _Tree:
 
     def __init__(self, place: Place, root: str, hints: Sequence[str], *, last: str = "") -> None:
         self._root = root
-        self._listings: dict[str, Listing] = {root: Listing([], [])}
-        self._beside: dict[str, str] = {}
+        self._files: dict[str, dict[str, Entry]] = {root: {}}
+        self._folders: dict[str, dict[str, str]] = {root: {}}
         self.is_empty = True
         """True if nothing is below the root: it is an object, or nothing."""
-        self.is_bundle = False
-        """True if the root has other files of a run."""
         others, example = 0, ""
         for entry in place.entries(root):
             if entry.address == root:
                 continue
             self.is_empty = False
             directory, _, name = entry.address.rpartition("/")
-            is_beside = name in OF_A_BUNDLE or bool(rank_of(name))
-            if is_beside:
-                self._beside[directory] = f"{self._beside.get(directory, '')} {name} {entry.identity}"
-                self.is_bundle = self.is_bundle or (directory == root and name in OF_A_BUNDLE)
-            if name in STREAM_NAMES or is_hinted(name, hints):
-                self._listing(directory).files.append(Listed(name, entry.address, entry.size, entry.identity))
-            elif not is_beside:
+            if name in STREAM_NAMES or name == ENVIRONMENT or is_beside(name) or is_hinted(name, hints):
+                self._directory(directory)[name] = entry
+            else:
                 others, example = others + 1, example or entry.address
             if directory == root and name == last:
                 break
@@ -113,24 +116,22 @@ class _Tree:
 
     @property
     def names(self) -> list[str]:
-        """Names of the files in the root that have something to read."""
-        return [file.name for file in self._listings[self._root].files]
+        """Names of the files in the root that are of a run, or may be read."""
+        return list(self._files[self._root])
 
     def listed(self, directory: str, hints: Sequence[str]) -> Listing:
         """Return what a search needs of *directory*."""
-        files, folders = self._listings[directory]
-        streams = [file for file in files if file.name in STREAM_NAMES]
-        chosen = streams or [file for file in files if is_hinted(file.name, hints)]
-        beside = self._beside.get(directory)
-        if beside:
-            chosen = [file._replace(beside=beside) for file in chosen]
-        searched = [folder for folder in folders if not streams or folder.name != MEDIA_FOLDER]
-        return Listing(sorted(chosen), sorted(searched))
+        return listing_of(self._files[directory], self._folders[directory], hints, _listed)
 
-    def _listing(self, directory: str) -> Listing:
+    def _directory(self, directory: str) -> dict[str, Entry]:
         """Return what was found in *directory* so far, which is a folder of the one above from now on."""
-        if directory not in self._listings:
-            self._listings[directory] = Listing([], [])
+        if directory not in self._files:
+            self._files[directory], self._folders[directory] = {}, {}
             above, _, name = directory.rpartition("/")
-            self._listing(above).folders.append(Listed(name, directory))
-        return self._listings[directory]
+            self._directory(above)
+            self._folders[above][name] = directory
+        return self._files[directory]
+
+
+def _listed(entry: Entry) -> Listed:
+    return Listed(entry.address.rpartition("/")[2], entry.address, entry.size, entry.identity)

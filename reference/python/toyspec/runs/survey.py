@@ -16,8 +16,8 @@ from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_objec
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.stream_files import unpacked_head
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, is_passed_over
-from toyspec.runs.walking import OF_A_BUNDLE
+from toyspec.runs.discovery import MAY_BE_LOGS
+from toyspec.runs.walking import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:

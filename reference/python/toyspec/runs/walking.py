@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from toyspec.findings import PathError
 from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
-from toyspec.format.run_files import RANKS_BEGIN
+from toyspec.format.run_files import MEDIA_FOLDER, RANKS_BEGIN, rank_of
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 STANDARD_INPUT = "-"
@@ -27,6 +27,9 @@ SIDECARS = (MANIFEST_FILE, "flow.json")
 """Names of the files beside a stream that belong to its run."""
 OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE, ANNOTATIONS_FILE])
 """Names of all files of a run that are not streams."""
+_PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
+ENVIRONMENT = "pyvenv.cfg"
+"""The file by which a virtual environment of Python is known."""
 _RANK_BESIDE = re.compile(rf" {re.escape(RANKS_BEGIN)}([1-9][0-9]{{0,8}})\.jsonl (\S*)", re.ASCII)
 
 
@@ -101,11 +104,49 @@ class Listing(NamedTuple):
     """What a search for streams needs of a directory; both are sorted by name."""
 
     files: list[Listed]
-    """Its streams; without one, the files that hints name."""
+    """See ``listing_of``."""
     folders: list[Listed]
 
 
 Found = Stream | NoStream | NotALog | PathError
+Item = TypeVar("Item")
+"""What a place gives for a file."""
+
+
+def listing_of(
+    files: Mapping[str, Item], folders: Mapping[str, str], hints: Sequence[str], listed: Callable[[Item], Listed]
+) -> Listing:
+    """Return what a search goes on with, of all *files* and *folders* in a directory, by their names.
+
+    Without a stream, these are the files that *hints* name. Media of a run are not searched, since what it shows,
+    tables among it, is not a log; nor is installed software. *listed* is called for the files that are needed.
+    """
+    if ENVIRONMENT in files:
+        return Listing([], [])
+    names = sorted(files)
+    streams = [name for name in names if name in STREAM_NAMES]
+    beside = "".join(f" {name} {listed(files[name]).version}" for name in names if is_beside(name))
+    return Listing(
+        [
+            listed(files[name])._replace(beside=beside, is_sealed=SEAL_FILE in files)
+            for name in streams or [name for name in names if is_hinted(name, hints)]
+        ],
+        [
+            Listed(name, folders[name])
+            for name in sorted(folders)
+            if not is_passed_over(name) and not (streams and name == MEDIA_FOLDER)
+        ],
+    )
+
+
+def is_beside(name: str) -> bool:
+    """Return whether the file *name* belongs to the run whose stream is beside it."""
+    return name in OF_A_BUNDLE or bool(rank_of(name))
+
+
+def is_passed_over(name: str) -> bool:
+    """Return whether directories of *name*, below one that was named, have no runs: they hold installed software."""
+    return name in _PASSED_OVER
 
 
 def walk(
