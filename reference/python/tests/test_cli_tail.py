@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ from command_line import command, environment
 from command_line import toyspec_within as toyspec
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.cli.tail import _follow_all
 from toyspec.format.run_files import rank_file
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
@@ -183,19 +181,6 @@ def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
         tailed.process.send_signal(signal.SIGINT)
         assert (b"", b"") == tailed.process.communicate(timeout=300)
         assert exit_codes.INTERRUPTED == tailed.process.returncode
-
-
-def test_first_exception_of_several_runs_is_raised() -> None:
-    """What ends the following of one run ends the command, and asks all others to stop."""
-
-    def broken() -> int:
-        raise OSError("no more")
-
-    stopped = threading.Event()
-    with pytest.raises(OSError, match="no more"):
-        _follow_all([lambda: 0, broken], stopped)
-    assert stopped.is_set()
-    assert 2 == _follow_all([lambda: 2, lambda: 0], threading.Event())
 
 
 def _write_ranks(folder: Path, ends: Sequence[bytes]) -> None:

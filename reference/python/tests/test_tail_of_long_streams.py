@@ -112,7 +112,7 @@ def test_a_part_of_a_line_does_not_count(tmp_path: Path) -> None:
     path = tmp_path / "progress.csv"
     path.write_bytes(b"step,loss\n" + b"1,2.5\n" * 100 + b"12," + b"0" * 25 + b"1.5\n")
     choice = DialectChoice("csv")
-    with follower.follow_last(path, 0, idle_seconds=0.0, sleep=lambda _: None, dialect=choice) as found:
+    with follower.follow_last(path, 0, idle_seconds=0.0, dialect=choice) as found:
         assert [(12, 1.5)] == [(item.step, item.values["loss"]) for item in found if isinstance(item, Record)][-1:]
 
 
@@ -144,7 +144,7 @@ def test_following_goes_on_after_the_end(tmp_path: Path, small: None) -> None:
     path.write_bytes(FIRST["toy/v1"] + b"".join(step % number for number in range(1, 50)))
     append = [step % 50, b"x\n", b"", step % 2 + b'{"kind":"run_end","t":9.0,"reason":"completed"}\n']
 
-    def sleep(_: float) -> None:
+    def write() -> None:
         if append and append[0]:
             with path.open("ab") as file:
                 file.write(append[0])
@@ -153,8 +153,11 @@ def test_following_goes_on_after_the_end(tmp_path: Path, small: None) -> None:
         del append[:1]
 
     choice = DialectChoice("auto")
-    with follower.follow_last(path, 1, idle_seconds=5.0, sleep=sleep, dialect=choice) as found:
-        items = list(found)
+    items: list[Record | follower.TailEvent] = []
+    with follower.follow_last(path, 1, idle_seconds=5.0, dialect=choice) as found:
+        while not found.is_over:
+            items += found.new()
+            write()
     steps = [item["step"] for item in items if isinstance(item, Record) and "step" in item]
     assert [48, 49, 50, 1, 2] == steps[-5:]
     assert len(steps) < 40

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-import threading
+import time
 from argparse import ArgumentTypeError
 from collections import deque
-from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.cli import exit_codes
-from toyspec.cli.columns import cut, cut_apart, padded, some_of, width
+from toyspec.cli.columns import cut_apart, padded, some_of, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.figures import figure
 from toyspec.cli.formats.objects import inert
 from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
+from toyspec.cli.record_lines import event_line
 from toyspec.cli.run_arguments import NamedRun, runs_at
 from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError
-from toyspec.escaping import shortened
-from toyspec.format.profiles import EVENTS_FILE, tag_of
+from toyspec.format.profiles import EVENTS_FILE
 from toyspec.format.run_files import rank_file, ranks_beside, run_of
 from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.records import Record
-from toyspec.reading.rows import Row
 from toyspec.runs.rows import distinct_names
-from toyspec.runs.run_facts import flat
 from toyspec.system_calls import cause_of, is_locked
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Collection, Container, Iterator, Sequence
 
     from toyspec.health.checking import RecordHealth
-    from toyspec.reading.follower import Follower, TailEvent
+    from toyspec.reading.follower import TailEvent
     from toyspec.reading.log_detection import DialectChoice
 
     _Item = Record | TailEvent | str
@@ -48,7 +44,7 @@ _NAME_COLUMNS = 20
 _MAX_HELD_NOTES = 100
 # Notes on the unreadable lines of one place: the others are counted.
 _MOST_NOTES = 3
-# Each has a thread and an open file.
+# Each has an open file.
 _MOST_RUNS = 200
 _RANK_DIGITS = 9
 _MOST_NAMED_RANKS = 8
@@ -76,16 +72,6 @@ _EXAMPLES = (
     "  toyspec tail --rank 2 runs/llama-001\n"
     "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
 )
-# The members that name what an event is about.
-_SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
-# Members that the beginning of a line shows already, or that are the same in every record.
-_SAID = frozenset(["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"])
-_SCALAR = frozenset(["tag", "value"])
-_STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
-# Members that `toyspec show` shows better.
-_LEFT_OUT = ("host.", "backend.", "git.")
-_NAME_CHARS = 40
-_TIME_COLUMNS = 12
 
 
 def configure(parser: Parser) -> None:
@@ -151,16 +137,28 @@ def run(options: Namespace) -> int:
             tell("tail", f"waiting for {each.place}")
         elif is_compressed(each.stream):
             raise UsageError(f"{each.place}: gzip data cannot be followed; read it with `toyspec show`")
-    stopped = threading.Event()
-    ranks = {each.name: {other.rank for other in runs if other.name == each.name} for each in runs}
-    firsts = {each.name: threading.Event() for each in runs if each.rank == 0}
-    follow = [
-        partial(_follow_rank, each, options, shown, _Ends(stopped, firsts.get(each.name), ranks[each.name]))
-        for each, shown in _each_shown(runs, options)
-    ]
-    if len(follow) == 1 or options.once:
-        return max(each(choice) for each in follow)
-    return _follow_all([partial(each, choice) for each in follow], stopped)
+    tails = [_Tail(each, options, shown, choice) for each, shown in _each_shown(runs, options)]
+    # The lines that are there are shown run by run.
+    for together in [[each] for each in tails] if options.once else [tails]:
+        _follow(together)
+    return max(each.code for each in tails)
+
+
+def _follow(tails: Sequence[_Tail]) -> None:
+    """Print what comes in any of *tails* until nothing more is to come in all."""
+    left = list(tails)
+    with contextlib.ExitStack() as stack:
+        for each in left:
+            stack.callback(each.close)
+        while left:
+            for each in left:
+                each.poll()
+            ended = {each.run for each in left if each.is_over and not each.rank}
+            for each in left:
+                each.has_first_ended |= each.run in ended
+            left = [each for each in left if not each.is_over]
+            if left:
+                time.sleep(min(each.pause for each in left))
 
 
 def _rank(text: str) -> int | None:
@@ -183,110 +181,99 @@ class _Followed(NamedTuple):
     """The stream, or the path where it may appear."""
     rank: int | None = None
     """Which rank of its run it is, where each of several is followed."""
+    ranks: Collection[int] = (0,)
+    """The ranks of its run that are followed."""
 
 
-class _Ends(NamedTuple):
-    """When to stop."""
+class _Tail:
+    """One stream that is followed, and what prints it."""
 
-    stopped: threading.Event
-    """Set where another run could not be followed any more, or the user has ended all."""
-    first: threading.Event | None
-    """Set once rank 0 of the run has ended, where the others are followed too."""
-    known: Container[int | None]
-    """The ranks of the run that are followed."""
+    def __init__(self, followed: _Followed, options: Namespace, shown: _Shown, choice: DialectChoice) -> None:
+        # Imported here: start-up time counts.
+        from toyspec.reading.follower import checked_poll_seconds, follow_last
 
+        self._place, self._shown = followed.place, shown
+        self.run, self.rank = followed.name, followed.rank
+        self.is_over = False
+        self.code = exit_codes.OK
+        self.has_first_ended = False
+        """True once rank 0 of the run has ended, where the others are followed too."""
+        self.pause = checked_poll_seconds(followed.place, None)
+        """Seconds between two polls."""
+        self._due = 0.0
+        last = None if options.all else options.lines
+        idle = 0.0 if options.once else options.idle_timeout
+        self._follower = follow_last(followed.place, last, idle_seconds=idle, dialect=choice)
+        self._health = _health(options)
+        self._color = options.color
+        self._is_said = False
+        is_first = self.rank in (0, None)
+        is_alone = options.rank is None and not (options.once or options.raw) and not is_address(followed.place)
+        self._new_ranks = _NewRanks(followed) if is_first and is_alone else None
 
-class _LeftError(Exception):
-    """The run has ended, and no writer holds the log of this rank of it."""
-
-
-class _Pause:
-    """What happens whenever all that a stream has was read."""
-
-    def __init__(self, each: _Followed, shown: _Shown, ends: _Ends, known: Container[int | None] | None) -> None:
-        """Report ranks that are not *known* and appear beside the stream; none where it is None."""
-        self._each, self._shown, self._ends = each, shown, ends
-        self._known = known
-        self._looked_at = 0
-        self._may_end = False
-
-    def __call__(self, seconds: float) -> None:
-        """Print what is kept, and wait for *seconds*; raise where nothing more is to come."""
-        self._shown.catch_up()
-        first = self._ends.first
-        if self._each.rank and first is not None and first.is_set():
-            # What was written before the lock was given up is read by the poll between.
-            if self._may_end:
-                raise _LeftError
-            self._may_end = not is_locked(self._each.place)
-        if self._known is not None:
-            self._report_ranks(self._known)
-        if self._ends.stopped.wait(seconds):
-            raise _StoppedError
-
-    def _report_ranks(self, known: Container[int | None]) -> None:
-        """Report once which other ranks have begun to log."""
-        place = self._each.place
-        stream = place if place.endswith(EVENTS_FILE) else os.path.join(place, EVENTS_FILE)
+    def poll(self) -> None:
+        """Print what has come; nothing before the next poll is due."""
+        if time.monotonic() < self._due:
+            return
+        # What was written before the lock was given up is read by this poll.
+        is_left = self.has_first_ended and not is_locked(self._place)
         try:
-            looked_at = os.stat(os.path.dirname(stream)).st_mtime_ns
+            for item in self._follower.new():
+                self._show(item)
+        except StreamError as error:
+            tell("tail", str(error))
+            self.code, self.is_over = exit_codes.USAGE, True
+            return
+        self._shown.catch_up()
+        self._due = time.monotonic() + self.pause
+        self.is_over = self._follower.is_over or is_left
+        if self.is_over and isinstance(self._follower.trouble, OSError):
+            tell("tail", f"{self._place}: {cause_of(self._follower.trouble)}")
+            self.code = exit_codes.USAGE
+        if self._new_ranks is not None:
+            self._new_ranks.report()
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._follower.close()
+
+    def _show(self, item: Record | TailEvent) -> None:
+        """Show *item*, and the incidents in it."""
+        dialect = self._follower.dialect
+        if dialect is not None and not self._is_said:
+            self._is_said = True
+            tell("tail", dialect.sentence)
+        self._shown.take(item)
+        if self._health is not None and isinstance(item, Record):
+            for alert in self._health.take(item):
+                if item.kind != "alert":
+                    self._shown.take(alert_line(alert, Terminal(color=self._color)))
+
+
+class _NewRanks:
+    """Ranks of a run that begin to log while it is followed."""
+
+    def __init__(self, followed: _Followed) -> None:
+        place = followed.place
+        self._run = followed.name
+        self._stream = place if place.endswith(EVENTS_FILE) else os.path.join(place, EVENTS_FILE)
+        self._known: Container[int] | None = followed.ranks
+        self._looked_at = 0
+
+    def report(self) -> None:
+        """Report once which other ranks have begun to log; a look without a change costs one ``stat`` call."""
+        try:
+            looked_at = os.stat(os.path.dirname(self._stream)).st_mtime_ns
         except OSError:
             return
-        if looked_at == self._looked_at:
+        if looked_at == self._looked_at or self._known is None:
             return
         self._looked_at = looked_at
-        new = [str(rank) for rank in ranks_beside(stream) if rank not in known]
+        new = [str(rank) for rank in ranks_beside(self._stream) if rank not in self._known]
         if new:
             self._known = None
             ranks = some_of(new, _MOST_NAMED_RANKS)
-            tell("tail", f"{self._each.name}: rank {ranks} logs too; start tail again to follow all ranks")
-
-
-def _follow(each: _Followed, options: Namespace, shown: _Shown, pause: _Pause, choice: DialectChoice) -> int:
-    """Follow one stream to its end, or until it has no more to come, and return an exit code."""
-    from toyspec.reading.follower import follow_last
-
-    idle = 0.0 if options.once else options.idle_timeout
-    try:
-        last = None if options.all else options.lines
-        with follow_last(each.place, last, idle_seconds=idle, sleep=pause, dialect=choice) as follower:
-            _show_all(follower, options, shown)
-        shown.catch_up()
-    except _LeftError:
-        return exit_codes.OK
-    except StreamError as error:
-        tell("tail", str(error))
-        return exit_codes.USAGE
-    if isinstance(follower.trouble, OSError):
-        tell("tail", f"{each.place}: {cause_of(follower.trouble)}")
-        return exit_codes.USAGE
-    return exit_codes.OK
-
-
-def _show_all(follower: Follower, options: Namespace, shown: _Shown) -> None:
-    """Show what *follower* yields, and the incidents in it."""
-    health = _health(options)
-    is_said = False
-    for item in follower:
-        if follower.dialect is not None and not is_said:
-            is_said = True
-            tell("tail", follower.dialect.sentence)
-        shown.take(item)
-        if health is not None and isinstance(item, Record):
-            for alert in health.take(item):
-                if item.kind != "alert":
-                    shown.take(alert_line(alert, Terminal(color=options.color)))
-
-
-def _follow_rank(each: _Followed, options: Namespace, shown: _Shown, ends: _Ends, choice: DialectChoice) -> int:
-    """Do what ``_follow`` does; where *each* is rank 0, its end is that of the run."""
-    is_first = each.rank in (0, None)
-    reports = is_first and options.rank is None and not (options.once or options.raw) and not is_address(each.place)
-    try:
-        return _follow(each, options, shown, _Pause(each, shown, ends, ends.known if reports else None), choice)
-    finally:
-        if is_first and ends.first is not None:
-            ends.first.set()
+            tell("tail", f"{self._run}: rank {ranks} logs too; start tail again to follow all ranks")
 
 
 def _health(options: Namespace) -> RecordHealth | None:
@@ -297,38 +284,6 @@ def _health(options: Namespace) -> RecordHealth | None:
     from toyspec.health.checking import RecordHealth
 
     return RecordHealth(options.rules)
-
-
-class _StoppedError(Exception):
-    """Another run could not be followed any more, or the user has ended all."""
-
-
-def _follow_all(each: Sequence[Callable[[], int]], stopped: threading.Event) -> int:
-    """Follow several runs at once; return the highest of their exit codes, or raise the first exception."""
-    done: SimpleQueue[int | BaseException] = SimpleQueue()
-
-    def follow(one: Callable[[], int]) -> None:
-        try:
-            done.put(one())
-        except BaseException as error:  # noqa: BLE001 - the main thread raises it
-            done.put(error)
-
-    threads = [threading.Thread(target=follow, args=(one,), daemon=True) for one in each]
-    codes = []
-    try:
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            outcome = done.get()
-            if isinstance(outcome, BaseException):
-                raise outcome
-            codes.append(outcome)
-    finally:
-        # A thread that prints while the interpreter ends would abort it.
-        stopped.set()
-        for thread in threads:
-            thread.join()
-    return max(codes)
 
 
 def _validate(options: Namespace) -> None:
@@ -369,6 +324,7 @@ def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
     if not others or options.rank == 0 or options.raw:
         yield own
         return
+    own = own._replace(ranks=(0, *others))
     yield own._replace(rank=0)
     for rank, stream in others.items():
         yield own._replace(stream=stream, place=stream, rank=rank)
@@ -382,10 +338,8 @@ def _each_shown(runs: Sequence[_Followed], options: Namespace) -> Iterator[tuple
         return
     names = _names(runs)
     room = max(map(width, names))
-    lock = threading.Lock()
     for index, (each, name) in enumerate(zip(runs, names, strict=True)):
-        prefix = terminal.curve(padded(name, room), index) + "  "
-        yield each, _Shown(options, terminal, prefix=(prefix, room + 2), lock=lock)
+        yield each, _Shown(options, terminal, (terminal.curve(padded(name, room), index) + "  ", room + 2))
 
 
 def _names(runs: Sequence[_Followed]) -> list[str]:
@@ -402,18 +356,10 @@ def _names(runs: Sequence[_Followed]) -> list[str]:
 class _Shown:
     """Prints the last records of the stream, then each new one."""
 
-    def __init__(
-        self,
-        options: Namespace,
-        terminal: Terminal,
-        *,
-        prefix: tuple[str, int] = ("", 0),
-        lock: threading.Lock | None = None,
-    ) -> None:
-        """Print on *terminal*, *prefix* before each line, which has a number of columns; *lock* guards the output."""
+    def __init__(self, options: Namespace, terminal: Terminal, prefix: tuple[str, int] = ("", 0)) -> None:
+        """Print on *terminal*, *prefix* before each line, which has a number of columns."""
         self._terminal = terminal
         self._prefix, taken = prefix
-        self._lock = lock or threading.Lock()
         self._form = "raw" if options.raw else "line"
         self._limit = columns() - taken if terminal.interactive else None
         # Until the end of the stream is reached, only the last records are kept, and the notes between them.
@@ -427,9 +373,8 @@ class _Shown:
         if self._held is not None:
             self._keep(item, self._held)
             return
-        with self._lock:
-            self._print(item)
-            sys.stdout.flush()
+        self._print(item)
+        sys.stdout.flush()
 
     def _keep(self, item: _Item, held: deque[_Item]) -> None:
         held.append(item)
@@ -440,11 +385,10 @@ class _Shown:
     def catch_up(self) -> None:
         """Print what is kept, at each end of the stream; later items are printed at once."""
         held, self._held = self._held, None
-        with self._lock:
-            for item in held or ():
-                self._print(item)
-            self._say_rest()
-            sys.stdout.flush()
+        for item in held or ():
+            self._print(item)
+        self._say_rest()
+        sys.stdout.flush()
 
     def _say_rest(self) -> None:
         """Say how many more lines were skipped than there are notes on them."""
@@ -481,71 +425,3 @@ def _note(event: TailEvent) -> None:
         tell("tail", f"{event.path}:{event.line}: {event.reason}  {event.message}; the line was skipped")
     elif event.kind != "ended":
         tell("tail", f"{event.path}: {_MEANING[event.kind]}")
-
-
-def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
-    """Return *record* as one line: time, what it is about, then its members; cut to *limit* columns."""
-    time = _time(record).rjust(_TIME_COLUMNS)
-    text = "  ".join([time, *_head(record), *_members(record)])
-    if limit:
-        text = cut(text, limit)
-    return terminal.styled(text[: len(time)], "dim") + text[len(time) :]
-
-
-def _head(record: Record) -> Iterator[str]:
-    """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
-    if isinstance(record, Row):
-        step = "" if record.step is None else f"step {figure(record.step)}"
-        yield from filter(None, [step, record.phase and figure(record.phase)])
-        return
-    value = record.value
-    step = f"step {figure(value['step'])}" if "step" in value else ""
-    if _is_scalar(record):
-        yield step
-        yield f"{figure(value.get('tag'))} {figure(value.get('value'))}"
-        return
-    if _is_step(record):
-        yield step or "step"
-    else:
-        yield figure(record.kind)
-        yield from (figure(value[key]) for key in _SUBJECTS if key in value)
-        if step:
-            yield step
-    if record.kind == "step" and value.get("phase") not in (None, "train"):
-        yield figure(value["phase"])
-
-
-def _members(record: Record) -> Iterator[str]:
-    if isinstance(record, Row):
-        # A row without metrics says something else; its step was shown.
-        others = (each for each in flat(record.value) if each[0] not in _STEPS or each[1] != record.step)
-        members = record.values.items() or others
-        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
-        return
-    said = _SAID | (_SCALAR if _is_scalar(record) else frozenset() if _is_step(record) else frozenset(_SUBJECTS))
-    for name, member in flat(record.value):
-        if name not in said and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
-            yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
-
-
-def _is_scalar(record: Record) -> bool:
-    return record.profile == "kaun/v1" and record.kind == "scalar"
-
-
-def _is_step(record: Record) -> bool:
-    return record.profile == "metrics/v1" or record.kind == "step"
-
-
-def _time(record: Record) -> str:
-    """Return the time since the start of the run; where the record has only the time of day, that."""
-    if record.time_origin == "unix":
-        return _clock(record.time)
-    return "" if record.time is None else f"{record.time:.1f} s"
-
-
-def _clock(seconds: float | None) -> str:
-    from time import gmtime, strftime
-
-    if seconds is None or not 0 <= seconds < 1e11:
-        return ""
-    return strftime("%H:%M:%SZ", gmtime(seconds))

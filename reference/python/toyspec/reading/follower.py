@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
@@ -84,7 +84,10 @@ class Follower:
     def __init__(self, tail: _Tail, polling: Polling) -> None:
         # The tail has no reference to its follower: without a cycle, a dropped follower closes its file at once.
         self._tail = tail
+        self._polling = polling
         self._items = tail.run(polling)
+        self.is_over = False
+        """True once nothing more is to come."""
 
     def __repr__(self) -> str:
         return f"<Follower of {self._tail.path!r}>"
@@ -93,7 +96,17 @@ class Follower:
         return self
 
     def __next__(self) -> Record | TailEvent:
-        return next(self._items)
+        while (item := next(self._items)) is None:
+            self._polling.sleep(self._polling.poll_seconds)
+        return item
+
+    def new(self) -> Iterator[Record | TailEvent]:
+        """Yield what has come since the last poll, without waiting: for programs that follow several paths at once."""
+        for item in self._items:
+            if item is None:
+                return
+            yield item
+        self.is_over = True
 
     @property
     def profile(self) -> Profile | None:
@@ -173,14 +186,12 @@ def follow(  # noqa: PLR0913
     return Follower(_Tail(path, until, feed, choice), polling)
 
 
-def follow_last(  # noqa: PLR0913 - those of ``follow``
+def follow_last(
     path: str | os.PathLike[str],
     records: int | None,
     *,
     idle_seconds: float | None,
-    sleep: Callable[[float], object],
     dialect: DialectChoice,
-    poll_seconds: float | None = None,
 ) -> Follower:
     """Return a follower that begins near the end of a long stream; its last *records*, and at least one more, follow.
 
@@ -190,10 +201,10 @@ def follow_last(  # noqa: PLR0913 - those of ``follow``
     """
     path = public(os.fspath(path))
     polling = Polling(
-        poll_seconds=checked_poll_seconds(path, poll_seconds),
+        poll_seconds=checked_poll_seconds(path, None),
         idle_seconds=idle_seconds,
         stop=_never,
-        sleep=sleep,
+        sleep=time.sleep,
         clock=time.monotonic,
     )
     return Follower(_Tail(path, "run_end", partial(RecordFeed), dialect, last=records), polling)
@@ -259,8 +270,8 @@ class _Tail:
     def close(self) -> None:
         self._stream.close()
 
-    def run(self, polling: Polling) -> Items:
-        """Poll the path and yield what is new."""
+    def run(self, polling: Polling) -> Generator[Record | TailEvent | None, None, None]:
+        """Poll the path and yield what is new; None after each poll, where there is time to wait."""
         self._stop = polling.stop
         last = polling.clock()
         try:
@@ -271,7 +282,7 @@ class _Tail:
                 is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
                 if self._finished or (is_idle and self._stream.is_settled):
                     break
-                polling.sleep(polling.poll_seconds)
+                yield None
             for gap in self._feed.at_end():
                 yield from self._give(gap)
         finally:
