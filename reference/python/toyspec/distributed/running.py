@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -52,8 +53,6 @@ class _Part(NamedTuple):
 class _Batch(Generic[Item, Result]):
     def __init__(self, number: int, items: list[Item]) -> None:
         self.number = number
-        self.is_begun = False
-        self.is_in_turn = False
         self.items = items
         self.results: list[Result | None] = [None] * len(items)
         self.missing = len(items)
@@ -89,67 +88,54 @@ class _Run(Generic[Item, Result]):
         self._work = work
         self._source = source
         self._order = order
-        self._is_exhausted = False
         self._ahead: deque[_Batch[Item, Result]] = deque()
         self._open: dict[int, _Batch[Item, Result]] = {}
         self._waiting: list[tuple[int, int, int, _Part]] = []
         self._given: dict[int, _Part] = {}
-        self._keys = 0
-        self._count = 0
-        self._next = 0
-        self._in_turn = 0
-        self._early = 0
+        self._keys = itertools.count()
+        self._numbers = itertools.count()
+        self._yielded = 0
 
     def results(self) -> Iterator[tuple[Item, Result]]:
         while True:
-            self._take()
+            self._open_batches()
             self._submit()
-            yield from self._ready()
+            while (batch := self._done()) is not None:
+                del self._open[batch.number]
+                self._yielded += 1
+                yield from zip(batch.items, batch.results, strict=True)
             if self._given:
                 for finished in self._crew.finished():
                     self._settle(self._given.pop(finished.key), finished)
-            elif not self._waiting and self._is_exhausted and not self._ahead and not self._open:
+            elif not (self._waiting or self._open or self._look_ahead(1)):
                 return
 
-    def _take(self) -> None:
-        """Open batches, as many as may be open, and for several workers large ones as soon as they are seen."""
-        while self._in_turn < self._most_open and (self._ahead or self._look_ahead(1)):
-            batch = self._ahead.popleft()
-            if not batch.is_begun:
-                self._begin(batch)
-            elif batch.number in self._open:
-                self._early -= 1
-            else:
-                continue
-            batch.is_in_turn = True
-            self._in_turn += 1
+    def _open_batches(self) -> None:
+        """Open the batches whose turn it is, and for several workers large ones as soon as they are seen."""
+        while (self._ahead or self._look_ahead(1)) and self._ahead[0].number < self._yielded + self._window:
+            self._begin(self._ahead.popleft())
         # One worker ends at the same time in any order, and what was looked at stays in memory.
         if self._crew.size > 1:
             self._look_ahead(min(_STEP_BATCHES, _AHEAD_BATCHES - len(self._ahead)))
 
+    @property
+    def _window(self) -> int:
+        return self._crew.size * _WINDOW_PER_WORKER
+
     def _look_ahead(self, most: int) -> bool:
         """Look at up to *most* more batches; return whether one waits for its turn."""
-        for _ in range(most):
-            items = next(self._source, None)
-            if items is None:
-                self._is_exhausted = True
-                break
-            batch = _Batch[Item, Result](self._count, items)
-            self._count += 1
-            self._ahead.append(batch)
-            if self._early < self._most_open and sum(map(self._work.weight, items)) >= _LARGE_BYTES:
-                self._early += 1
+        for items in itertools.islice(self._source, max(0, most)):
+            batch = _Batch[Item, Result](next(self._numbers), items)
+            is_large = sum(map(self._work.weight, items)) >= _LARGE_BYTES
+            if is_large and len(self._open) < 2 * self._window:
                 self._begin(batch)
+            else:
+                self._ahead.append(batch)
         return bool(self._ahead)
 
     def _begin(self, batch: _Batch[Item, Result]) -> None:
-        batch.is_begun = True
         self._open[batch.number] = batch
         self._put(_Part(batch.number, 0, batch.items))
-
-    @property
-    def _most_open(self) -> int:
-        return self._crew.size * _WINDOW_PER_WORKER
 
     def _put(self, part: _Part) -> None:
         size = sum(map(self._work.weight, part.items))
@@ -158,9 +144,9 @@ class _Run(Generic[Item, Result]):
     def _submit(self) -> None:
         while self._waiting and len(self._given) < self._crew.size:
             part = heapq.heappop(self._waiting)[-1]
-            self._given[self._keys] = part
-            self._crew.submit(self._keys, part.items)
-            self._keys += 1
+            key = next(self._keys)
+            self._given[key] = part
+            self._crew.submit(key, part.items)
 
     def _settle(self, part: _Part, finished: Finished) -> None:
         batch = self._open[part.batch]
@@ -180,22 +166,11 @@ class _Run(Generic[Item, Result]):
             self._put(_Part(part.batch, part.start, part.items[:middle], tries=_TRIES - 1))
             self._put(_Part(part.batch, part.start + middle, part.items[middle:], tries=_TRIES - 1))
 
-    def _ready(self) -> Iterator[tuple[Item, Result]]:
-        """Yield the results of batches whose turn it is."""
-        if self._order == "any":
-            done = [number for number, batch in self._open.items() if not batch.missing]
-        else:
-            done = []
-            while self._next in self._open and not self._open[self._next].missing:
-                done.append(self._next)
-                self._next += 1
-        for number in done:
-            batch = self._open.pop(number)
-            if batch.is_in_turn:
-                self._in_turn -= 1
-            else:
-                self._early -= 1
-            yield from zip(batch.items, batch.results, strict=True)
+    def _done(self) -> _Batch[Item, Result] | None:
+        """Return a batch that has all its results and whose turn it is."""
+        numbers = [self._yielded] if self._order == "given" else self._open
+        found = (self._open[number] for number in numbers if number in self._open)
+        return next((batch for batch in found if not batch.missing), None)
 
 
 def batches(items: Iterable[Item], weight: Callable[[Item], int]) -> Iterator[list[Item]]:
@@ -204,14 +179,11 @@ def batches(items: Iterable[Item], weight: Callable[[Item], int]) -> Iterator[li
     size = 0
     for item in items:
         more = weight(item)
-        if not more:
-            if batch:
-                yield batch
-            yield [item]
+        if batch and not more:
+            yield batch
             batch, size = [], 0
-            continue
         batch.append(item)
-        size += more
+        size += more or BATCH_BYTES
         if size >= BATCH_BYTES or len(batch) >= BATCH_ITEMS:
             yield batch
             batch, size = [], 0

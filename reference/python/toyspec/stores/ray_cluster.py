@@ -8,6 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.distributed.crews import Finished, passable
+from toyspec.distributed.processes import OUT_OF_MEMORY
 from toyspec.errors import WorkersError
 from toyspec.escaping import printable
 
@@ -86,27 +87,25 @@ class RayCrew:
 
     def _result(self, future: Any, key: int) -> Finished:
         errors = self._ray.exceptions
+        known = {
+            # Only what is not an Exception, such as a cancellation, comes here.
+            errors.RayTaskError: "its task failed",
+            errors.OutOfMemoryError: "it took more memory than its machine has",
+            errors.WorkerCrashedError: "its worker process ended",
+        }
         try:
             found = self._ray.get(future)
-        except errors.RayTaskError as error:
-            # Only what is not an Exception, such as a cancellation, comes here.
-            return Finished(key, [], f"its task failed ({type(error).__name__})")
-        except errors.OutOfMemoryError:
-            return Finished(key, [], "it took more memory than its machine has")
-        except errors.WorkerCrashedError:
-            lost = "its worker process ended"
         except errors.RayError as error:
-            # The machine, or with it a result that was made.
             self._count()
-            return Finished(key, [], f"its machine was lost ({type(error).__name__})", is_blameless=True)
-        else:
-            if not isinstance(found, Exception):
-                return Finished(key, found)
-            if not isinstance(found, MemoryError):
-                raise found
-            lost = "it took more memory than a worker has"
-        self._count()
-        return Finished(key, [], lost)
+            reason = next((text for kind, text in known.items() if isinstance(error, kind)), None)
+            # Else it is the machine, or with it a result that was made.
+            lost = f"its machine was lost ({type(error).__name__})"
+            return Finished(key, [], reason or lost, is_blameless=reason is None)
+        if isinstance(found, MemoryError):
+            return Finished(key, [], OUT_OF_MEMORY)
+        if isinstance(found, Exception):
+            raise found
+        return Finished(key, found)
 
     def close(self) -> None:
         """See Crew."""
