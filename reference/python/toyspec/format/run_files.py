@@ -70,10 +70,16 @@ def parts_below(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".", "..")]
 
 
+def rank_streams(directory: str) -> dict[int, str]:
+    """Return the paths of the streams in *directory* by their ranks, in the order of ranks; raise OSError."""
+    with os.scandir(directory or os.curdir) as entries:
+        found = {rank: entry.name for entry in entries if (rank := rank_of(entry.name)) is not None and entry.is_file()}
+    return {rank: os.path.join(directory, name) for rank, name in sorted(found.items())}
+
+
 def other_ranks(directory: str) -> list[int]:
     """Return the ranks from 1 on that have a stream in *directory*, in order; raise OSError."""
-    with os.scandir(directory or os.curdir) as entries:
-        return sorted(rank for entry in entries if (rank := rank_of(entry.name)) and entry.is_file())
+    return [rank for rank in rank_streams(directory) if rank]
 
 
 def ranks_beside(stream: str) -> dict[int, str]:
@@ -85,6 +91,6 @@ def ranks_beside(stream: str) -> dict[int, str]:
     if rank_of(name) != 0:
         return {}
     try:
-        return {rank: os.path.join(directory, rank_file(rank)) for rank in other_ranks(directory)}
+        return {rank: path for rank, path in rank_streams(directory).items() if rank}
     except OSError:
         return {}

@@ -13,7 +13,7 @@ from toyspec.errors import StreamError
 from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
-from toyspec.format.run_files import is_of_latest_attempt, rank_of
+from toyspec.format.run_files import is_of_latest_attempt, rank_streams
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.summarizing import summarize_run
@@ -129,10 +129,9 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
     """
     path = os.fspath(run)
     directory = path if os.path.isdir(path) else os.path.dirname(path)
-    names = os.listdir(directory or os.curdir) if os.path.isdir(directory or os.curdir) else []
-    found = {rank: name for name in names if (rank := rank_of(name)) is not None}
+    found = rank_streams(directory) if os.path.isdir(directory or os.curdir) else {}
     # All but a directory of streams of ranks is a run of one process.
-    places = {rank: os.path.join(directory, found[rank]) for rank in sorted(found)} or {0: locate_stream(path)[0]}
+    places = found or {0: locate_stream(path)[0]}
     logs: dict[int, _RankLog] = {}
     errors: list[PathError] = []
     for rank, place in places.items():

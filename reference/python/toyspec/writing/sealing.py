@@ -12,7 +12,7 @@ import msgspec
 
 from toyspec.errors import StreamMissingError, StreamRefusedError, check_choice
 from toyspec.format.profiles import SEAL_FILE
-from toyspec.format.run_files import rank_of, ranks_beside
+from toyspec.format.run_files import rank_streams, ranks_beside
 from toyspec.format.seals import seal_line
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.reading.reader import read
@@ -221,12 +221,11 @@ def _held(stream: str, calls: SystemCalls) -> Iterator[None]:
 
 def _unfinished_ranks(directory: str, name: str) -> list[str]:
     """Return the streams of other processes of the run that are being written, or have no end."""
-    others = [entry for entry in sorted(os.listdir(directory)) if rank_of(entry) is not None and entry != name]
-    paths = {entry: os.path.join(directory, entry) for entry in others}
+    paths = {os.path.basename(path): path for path in rank_streams(directory).values()}
     return [
         entry
         for entry, path in paths.items()
-        if is_locked(path) or read(path, mode="salvage").report.state != "complete"
+        if entry != name and (is_locked(path) or read(path, mode="salvage").report.state != "complete")
     ]
 
 

@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError, StreamError
-from toyspec.stores.comparing import has_digest_of, relation
 from toyspec.stores.hub.locations import is_plain_path
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import RunResult, SyncReport
 from toyspec.stores.run_files import is_sent, is_stream, run_above
-from toyspec.stores.spans import LocalFile
 from toyspec.stores.syncing import JOBS, Syncing
 
 if TYPE_CHECKING:
@@ -85,19 +83,13 @@ def _runs_of(repository: HubRepository, extent: Extent) -> dict[str, list[Entry]
 
 def _are_there(files: list[Entry], directory: str, repository: HubRepository, settings: SyncSettings) -> bool:
     """Return whether *directory* has the same bytes in each of *files*."""
-    for entry in files:
-        path = _local(entry.address, directory, repository.location)
-        if not os.path.isfile(path) or os.path.getsize(path) != entry.size:
-            return False
-        try:
-            with LocalFile(path, lines=False) as file:
-                if has_digest_of(entry, file):
-                    continue
-                if repository.head or relation(file, entry, repository, settings.thoroughness) != "same":
-                    return False
-        except StreamError:
-            return False
-    return True
+    try:
+        return all(
+            repository.is_copy(_local(entry.address, directory, repository.location), entry, settings.thoroughness)
+            for entry in files
+        )
+    except StreamError:
+        return False
 
 
 def _local(address: str, directory: str, location: HubLocation) -> str:

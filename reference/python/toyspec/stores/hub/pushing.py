@@ -12,11 +12,9 @@ from toyspec.convert import export_runs
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError
 from toyspec.reading.run_files import files_of
-from toyspec.stores.comparing import has_digest_of, relation
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import SyncSettings
-from toyspec.stores.spans import LocalFile
 from toyspec.stores.syncing import Syncing
 from toyspec.version import __version__
 
@@ -123,10 +121,6 @@ def _has_event_file(run: RunResult, repository: HubRepository) -> bool:
 
 def _is_there(path: str, address: str, repository: HubRepository) -> bool:
     try:
-        entry = repository.status(address)
+        return repository.is_copy(path, repository.status(address))
     except FileNotFoundError:
         return False
-    with LocalFile(path, lines=False) as file:
-        if repository.head:
-            return has_digest_of(entry, file)
-        return entry.size == file.stop and relation(file, entry, repository, "all") == "same"

@@ -20,7 +20,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from toyspec.errors import PlaceError
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
-from toyspec.stores.comparing import has_digest_of
+from toyspec.stores.comparing import Thoroughness, has_digest_of, relation
 from toyspec.stores.run_files import grows, run_above
 from toyspec.stores.spans import LocalFile
 from toyspec.stores.targets import CannotExtendError
@@ -174,6 +174,16 @@ class HubRepository:
         root = self.location._replace(revision=self.head or None).root
         return f"{root}/{self.path_of(address)}"
 
+    def is_copy(self, path: str, entry: Entry, thoroughness: Thoroughness = "all") -> bool:
+        """Return whether the file *path* has the bytes of *entry*; raise StreamError.
+
+        A repository has digests. Bytes of a bucket are read, as many as *thoroughness* says.
+        """
+        with LocalFile(path, lines=False) as file:
+            if self.head or file.stop != entry.size:
+                return has_digest_of(entry, file)
+            return relation(file, entry, self, thoroughness) == "same"
+
     def fetch(self, entry: Entry, directory: str) -> None:
         """Fetch *entry* to its path below *directory*; one that is there already with the same content is kept.
 
@@ -196,9 +206,7 @@ class HubRepository:
             if error.errno is not None or isinstance(error, errors.HfHubHTTPError):
                 raise
             raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}") from None
-        with LocalFile(local, lines=False) as file:
-            is_right = has_digest_of(entry, file)
-        if not is_right:
+        if not self.is_copy(local, entry):
             os.unlink(local)
             raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}")
 
