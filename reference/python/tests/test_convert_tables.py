@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs
-from toyspec.format.dialects import dialects
+from toyspec.logs.dialects import dialects
 from toyspec.reading.rows import Row
 
 DIALECTS = Path(__file__).parent / "dialects"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from toyspec import check, read, start_run
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.format.dialect_proposals import as_read, proposed, toml_of
+from toyspec.logs.proposals import as_read, proposed, toml_of
 
 CONSOLE = (
     b"loading\n"

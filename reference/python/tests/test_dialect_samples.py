@@ -14,9 +14,9 @@ from command_line import toyspec_within as toyspec
 from sample_rows import lines_of, path_of
 from test_dialects import NAMES, SAMPLES, rows_of, sample
 from toyspec import check, import_runs, list_runs, read
-from toyspec.format.dialect_forms import JsonForm
-from toyspec.format.dialects import dialects
-from toyspec.format.recognition import recognize
+from toyspec.logs.dialects import dialects
+from toyspec.logs.forms import JsonForm
+from toyspec.logs.recognition import recognize
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +41,7 @@ def test_variant_of_a_sample_is_read(name: str) -> None:
         rows = rows_of(SAMPLES / name / variant["file"])
         reading = read(SAMPLES / name / variant["file"], mode="strict")
         assert reading.read_as is not None
-        assert (variant["name"], variant["step"]) == (reading.read_as.dialect.name, reading.read_as.step)
+        assert (variant["name"], variant["step"]) == (reading.read_as.use.name, reading.read_as.use.step)
         assert variant["state"] == reading.report.state
         assert variant["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
         counts = Counter(metric for row in rows for metric in row.values)

@@ -18,12 +18,12 @@ from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
 from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
 from toyspec.cli.main import main
-from toyspec.format.dialect_mapping import ReadAs, time_of
-from toyspec.format.dialects import Keys, TimeUnit, dialect_of, dialects
-from toyspec.format.document_rows import DocumentCutter
+from toyspec.logs.dialects import Keys, TimeUnit, dialect_of, dialects
+from toyspec.logs.documents import DocumentCutter
+from toyspec.logs.mapping import ReadAs, time_of
 from toyspec.read_reports import HEAD_BYTES
 from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.rows import Row, RowFeed
+from toyspec.reading.rows import Row
 from toyspec.runs.columns import Fields, sorted_by
 from toyspec.view.scanned_runs import ScannedRun
 
@@ -58,7 +58,7 @@ def test_sample_is_recognized_and_read(name: str) -> None:
     reading = read(path, mode="strict")
     rows = rows_of(path)
     assert reading.read_as is not None
-    assert (name, expected["step"]) == (reading.read_as.dialect.name, reading.read_as.step)
+    assert (name, expected["step"]) == (reading.read_as.use.name, reading.read_as.use.step)
     report = reading.report
     assert (expected["rows"], expected["state"]) == (report.records, report.state)
     assert expected["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
@@ -77,7 +77,7 @@ def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     other.write_bytes(path.read_bytes())
     reading = read(other, mode="salvage")
     assert reading.read_as is not None
-    assert name == reading.read_as.dialect.name
+    assert name == reading.read_as.use.name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +100,7 @@ def test_every_prefix_and_chunking(name: str) -> None:
     read_as = read(path, mode="salvage").read_as
     assert read_as is not None
     for end in range(0, len(data), EVERY):
-        feed = RowFeed(read_as)
+        feed = read_as.feed()
         rows = [row for at in range(0, end, 11) for row in feed.feed(data[at : min(at + 11, end)])]
         assert [row.raw for row in whole[: len(rows)]] == [row.raw for row in rows]
         fragment = feed.fragment()
@@ -136,9 +136,9 @@ def test_short_log_is_read_as_it_is_meant(expected: dict[str, Any]) -> None:
     rows = [[row.step, row.time, row.values] for row in reading if isinstance(row, Row)]
     found: dict[str, Any] = {"log": expected["log"], "dialect": None}
     if reading.read_as is not None:
-        read_as = reading.read_as
-        found |= {"dialect": read_as.dialect.name, "step": read_as.step}
-        choices = {"time": read_as.time and read_as.time.key, "epoch": read_as.epoch, "phase": read_as.phase}
+        read_as = reading.read_as.use
+        found |= {"dialect": read_as.name, "step": read_as.step}
+        choices = {"time": read_as.time, "epoch": read_as.epoch, "phase": read_as.phase}
         checked = [[each.rule, each.line, each.pointer, each.message] for each in check_bytes(data).findings]
         others = {"notes": list(read_as.notes), "findings": checked}
         found |= {"rows": rows} | {name: value for name, value in (choices | others).items() if value}

@@ -14,8 +14,8 @@ from toyspec import Catalog, build_catalog, start_run, update_catalog
 from toyspec.checker import check
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
-from toyspec.format.dialects import dialects
-from toyspec.format.recognition import recognize
+from toyspec.logs.dialects import dialects
+from toyspec.logs.recognition import recognize
 from toyspec.reading import log_detection
 from toyspec.runs.listing import list_runs
 

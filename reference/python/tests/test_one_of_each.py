@@ -20,7 +20,7 @@ from toyspec import list_runs
 from toyspec.cli.main import main
 from toyspec.convert import import_runs
 from toyspec.convert.format_modules import FORMATS
-from toyspec.format.dialects import dialects
+from toyspec.logs.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"
 

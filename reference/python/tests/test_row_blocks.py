@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
-from toyspec.reading.rows import MixedBlock, Row, RowBlock, RowFeed
+from toyspec.logs.row_feed import RowFeed
+from toyspec.reading.rows import MixedBlock, Row, RowBlock
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:

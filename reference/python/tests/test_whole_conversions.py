@@ -24,7 +24,7 @@ from test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.format_modules import FORMATS
 from toyspec.convert.protobuf import double_field, field, integer_field
-from toyspec.format.dialects import dialects
+from toyspec.logs.dialects import dialects
 
 FOLDER = Path(__file__).parent / "whole_conversions"
 RUNS = Path(__file__).parent / "transcripts" / "sorts"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast, get_args
 import msgspec
 
 from toyspec.checker.collecting import Collector, Location
-from toyspec.checker.engines import Checker, Walk, open_checker
+from toyspec.checker.engines import Walk, open_checker
 from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError
@@ -294,7 +294,7 @@ def _check_file(
             on_size(source.received)
         if may_skip and seal is None and checker.is_look_settled:
             break
-    is_document = _is_other_document(checker, path, head, options)
+    is_document = _is_other_document(path, head, options)
     if is_document:
         # The line that another program did not end says what the file is.
         checker.feed(b"\n")
@@ -317,14 +317,11 @@ def _advise(report: FileReport, head: bytes) -> None:
         report.findings[0] = msgspec.structs.replace(report.findings[0], help=advice)
 
 
-def _is_other_document(checker: Checker, path: str, head: bytes, options: CheckOptions) -> bool:
+def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
     """Return whether the file at *path*, which begins with *head*, is one object of another program."""
     if options.profile or options.own_profile or len(head) == RECOGNIZED_BYTES or not is_other_document(path, head):
         return False
-    # Imported here: few files are documents.
-    from toyspec.checker.dialect_checker import DialectChecker
-
-    return not isinstance(checker, DialectChecker)
+    return options.choice.choose(head, path=path) is None
 
 
 def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> SealComparison | None:

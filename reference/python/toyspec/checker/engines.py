@@ -61,12 +61,10 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
 
         return OwnChecker(path, options, own)
     detect = _detection(path, name)
-    read_as = choice.choose(head, detect, path=path)
-    # Imported here: what one of them needs costs the others their start.
-    if read_as is not None:
-        from toyspec.checker.dialect_checker import DialectChecker
-
-        return DialectChecker(path, read_as, options=options)
+    log = choice.choose(head, detect, path=path)
+    if log is not None:
+        return log.checker(path, options)
+    # Imported below: what one of them needs costs the others their start.
     # The engine reads the files beside a stream by itself, from a file system.
     engine = None if is_address(path) else native()
     if engine is not None:

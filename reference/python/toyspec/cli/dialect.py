@@ -18,7 +18,7 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.format.dialect_mapping import Neutral, ReadAs
+    from toyspec.logs.mapping import Neutral, ReadAs
 
 _DESCRIPTION = """\
 Look at a log that toyspec does not know, propose how to read it, show the
@@ -55,7 +55,7 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Propose, show and write a dialect, and return an exit code."""
-    from toyspec.format.dialect_proposals import as_read, proposed, toml_of
+    from toyspec.logs.proposals import as_read, proposed, toml_of
 
     name = options.name or _name_of(options.file)
     if not _NAME.fullmatch(name):
@@ -116,7 +116,7 @@ def _write(name: str, text: str) -> str:
 
 def _first(read_as: ReadAs, rows: list[dict[str, Any]]) -> list[Neutral]:
     """Return the first records as they would be read."""
-    from toyspec.format.dialect_mapping import Mapping
+    from toyspec.logs.mapping import Mapping
 
     mapping = Mapping(read_as)
     return [mapping.neutral(row) for row in rows[:_SHOWN_ROWS]]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.cli.parsers import UsageError, did_you_mean
+from toyspec.reading import readers
 from toyspec.reading.configuration import Configuration, ConfigurationError, find_configuration
 from toyspec.reading.log_detection import DialectChoice
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.cli.parsers import Parser
-    from toyspec.format.dialects import Keys
 
 
 def add_dialect(parser: Parser, *, has_columns: bool = True) -> None:
@@ -44,7 +44,7 @@ def add_keys(parser: Parser, *, has_columns: bool = True) -> None:
         )
 
 
-def keys_of(options: Namespace) -> Keys | None:
+def keys_of(options: Namespace) -> Any:
     """Return the keys that *options* name; None without one."""
     text = getattr(options, "table_columns", None) or ""
     columns = text.split(",") if text else []
@@ -53,11 +53,8 @@ def keys_of(options: Namespace) -> Keys | None:
         return None
     if len(set(columns)) != len(columns) or not all(columns):
         raise UsageError(f"--columns {text!r} must be different names with commas between them")
-    # Few logs need it: start-up time counts.
-    from toyspec.format.dialects import Keys
-
     step, time, metric, value = named
-    return Keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
+    return readers.dialects().keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
 
 
 def add_profile(parser: Parser) -> None:
@@ -92,9 +89,7 @@ def dialect_choice(
         profile = None
     name = None if options.dialect == "none" else options.dialect
     if name not in (None, "auto"):
-        from toyspec.format.dialects import dialects
-
-        known = [dialect.name for dialect in (*own, *dialects())]
+        known = [*(dialect.name for dialect in own), *readers.dialects().names()]
         if name not in known:
             raise UsageError(
                 f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec doctor --dialects` lists all"

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Container, Iterator
 
+    from toyspec.logs.survey import FormatCount, Sort, Survey
     from toyspec.reading.configuration import Configuration
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.survey import FormatCount, Sort, Survey
 
 _PATH_COLUMNS = 50
 _MOST_NAMED = 5
@@ -67,7 +67,7 @@ def run(options: Namespace) -> int:
             _print_dialects(configuration, terminal)
         return exit_codes.OK
     from toyspec.convert.finding import ImportableRuns
-    from toyspec.runs.survey import survey
+    from toyspec.logs.survey import survey
 
     paths = options.paths or ["."]
     for path in paths:
@@ -209,14 +209,14 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
 
 
 def _dialect_objects(configuration: Configuration) -> list[dict[str, object]]:
-    from toyspec.format.dialects import dialects
+    from toyspec.logs.dialects import dialects
 
     known = [(each, True) for each in configuration.dialects] + [(each, False) for each in dialects()]
     return [{"name": each.name, "title": each.title, "step": list(each.step), "own": own} for each, own in known]
 
 
 def _print_dialects(configuration: Configuration, terminal: Terminal) -> None:
-    from toyspec.format.dialects import dialects
+    from toyspec.logs.dialects import dialects
 
     known = [*configuration.dialects, *dialects()]
     rows = [[each.name, each.title, ", ".join(each.step)] for each in known]

@@ -121,9 +121,9 @@ def _note_others(source: str, report: ConversionReport, out: str) -> None:
     """Say how many files of the directory *source* are of no run, if its runs are logs, which are a file each."""
     from toyspec.convert.format_modules import FORMATS
     from toyspec.convert.sources import files_below
-    from toyspec.format.dialects import dialects
+    from toyspec.reading import readers
 
-    logs = {each.name for each in (*dialects(), *settings().dialects)} - FORMATS.keys()
+    logs = {*readers.dialects().names(), *(each.name for each in settings().dialects)} - FORMATS.keys()
     if not os.path.isdir(source) or not report.runs or not all(run.format in logs for run in report.runs):
         return
     taken = {os.path.abspath(run.source.partition("#")[0]) for run in report.runs}

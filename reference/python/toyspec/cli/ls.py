@@ -273,11 +273,10 @@ def _report_candidates(options: Namespace) -> None:
     """Name files that may be logs, though no dialect fits."""
     from toyspec.reading.log_detection import usual_names
     from toyspec.runs.discovery import logs_in
-    from toyspec.runs.survey import is_stream
 
     hints = usual_names(dialect_choice(options, settings(), search=True))
     found = [path for root in options.roots if os.path.isdir(root) for path in logs_in(root, hints).candidates]
-    streams = [path for path in found if is_stream(path)]
+    streams = [path for path in found if _is_stream(path)]
     others = [path for path in found if path not in streams]
     if streams:
         named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
@@ -285,6 +284,20 @@ def _report_candidates(options: Namespace) -> None:
     if others:
         named = ", ".join(map(shown, others[:_MOST_NAMED]))
         tell("ls", f"these files may be logs: {named}; `toyspec dialect new FILE` reads one")
+
+
+def _is_stream(path: str) -> bool:
+    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
+    from toyspec.errors import StreamError
+    from toyspec.reading.log_detection import HEAD_BYTES, first_object
+    from toyspec.reading.profile_detection import detect_profile_at
+    from toyspec.reading.stream_files import unpacked_head
+
+    try:
+        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
+    except (StreamError, OSError):
+        return False
+    return first is not None and detect_profile_at(path, first) is not None
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:

@@ -17,11 +17,11 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.scalar_lines import line_of_record, lines_of_records
 from toyspec.convert.timeline import Timeline
-from toyspec.format import dialect_mapping
-from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys, repeated_members
-from toyspec.format.dialect_mapping import prefix_of
 from toyspec.format.flattening import flattened
-from toyspec.format.plain_tables import UNUSABLE
+from toyspec.logs import mapping as dialect_mapping
+from toyspec.logs.forms import has_repeated_key, may_repeat_keys, repeated_members
+from toyspec.logs.mapping import prefix_of
+from toyspec.logs.plain_tables import UNUSABLE
 from toyspec.reading import rows
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.convert.losses import Ledger
-    from toyspec.format.dialect_mapping import ReadAs
-    from toyspec.format.row_columns import RowColumns
+    from toyspec.logs.mapping import ReadAs
+    from toyspec.logs.row_columns import RowColumns
 
     Events = Iterator[dict[str, Any] | bytes]
 

@@ -11,8 +11,9 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.logs_in_parts import LogInParts, logs_in_parts
 from toyspec.convert.sources import files_below, identity_of, is_file, name_below, size_of
 from toyspec.errors import SourceError, StreamError
-from toyspec.format.dialects import dialect_named, dialects
-from toyspec.format.recognition import has_text
+from toyspec.logs.dialects import dialect_named, dialects
+from toyspec.logs.reader import DialectLog
+from toyspec.logs.recognition import has_text
 from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.reader import read
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from toyspec.convert.dialect_import import Events
     from toyspec.convert.finding import FileOwners
     from toyspec.convert.losses import Ledger
-    from toyspec.format.dialect_mapping import ReadAs
-    from toyspec.format.dialects import Dialect
+    from toyspec.logs.dialects import Dialect
+    from toyspec.logs.mapping import ReadAs
 
 
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")
@@ -106,7 +107,8 @@ class DialectImporter:
 def _chosen(log: str | LogInParts, name: str | None, choice: DialectChoice) -> ReadAs | None:
     head = _head_of(log)
     path = log if isinstance(log, str) else log.files[0]
-    return DialectChoice(name, keys=choice.keys, own=choice.own).choose(head, path=path) if head else None
+    found = DialectChoice(name, keys=choice.keys, own=choice.own).choose(head, path=path) if head else None
+    return found if isinstance(found, DialectLog) else None
 
 
 def _head_of(log: str | LogInParts) -> bytes:

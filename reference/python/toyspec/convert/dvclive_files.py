@@ -28,8 +28,8 @@ from toyspec.convert.sources import drop_files, files_below, head_of, identity_o
 from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
-from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened
+from toyspec.logs.mapping import not_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

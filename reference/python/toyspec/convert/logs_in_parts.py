@@ -17,16 +17,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.sources import head_of
-from toyspec.format.dialect_forms import form_of
-from toyspec.format.dialect_mapping import count_of, time_of
-from toyspec.format.dialects import dialects
-from toyspec.format.recognition import recognize
+from toyspec.logs.dialects import dialects
+from toyspec.logs.forms import form_of
+from toyspec.logs.mapping import count_of, time_of
+from toyspec.logs.recognition import recognize
 from toyspec.reading.log_detection import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.format.dialects import Dialect
+    from toyspec.logs.dialects import Dialect
 
 _DIGITS = re.compile(r"\d+", re.ASCII)
 # The first file may have other records than those that the dialect is known by.

@@ -30,8 +30,8 @@ from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.trackio_export import write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
-from toyspec.format.dialect_mapping import not_finite
 from toyspec.format.flattening import flattened
+from toyspec.logs.mapping import not_finite
 
 if TYPE_CHECKING:
     import sqlite3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.scalar_lines import lines_of_records
-from toyspec.format.plain_tables import UNUSABLE
+from toyspec.logs.plain_tables import UNUSABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -135,6 +135,17 @@ def decode(data: bytes) -> dict[str, Any] | None:
     return value if type(value) is dict else None
 
 
+def decode_lenient(data: bytes) -> dict[str, Any] | None:
+    """Return the object in *data*, which may have bare words for numbers that are not finite; None without one."""
+    import json
+
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def holds_long_number(lines: Sequence[bytes]) -> bool:
     """Return whether a line may have a number that is long enough to overflow; a string of digits counts too."""
     if max(map(len, lines), default=0) < _LONG_NUMBER:

@@ -1,6 +1,6 @@
 """Where the records of a profile have what the records of any log have: see schemas/records.json.
 
-The logs of other programs have a mapping of their own: see ``dialect_mapping``.
+The logs of other programs have a mapping of their own, in `toyspec.logs`.
 """
 
 from __future__ import annotations

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from toyspec.format.dialect_forms import JsonForm, PatternForm, form_of
-from toyspec.format.dialect_mapping import Mapping, Neutral
-from toyspec.format.dialects import Dialect, dialect_named, dialects
 from toyspec.format.flattening import flattened
 from toyspec.format.lines import LineSplitter
-from toyspec.format.recognition import read_as
+from toyspec.logs.dialects import Dialect, dialect_named, dialects
+from toyspec.logs.forms import JsonForm, PatternForm, form_of
+from toyspec.logs.mapping import Mapping, Neutral
+from toyspec.logs.recognition import read_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.format.dialect_forms import RecordForm
     from toyspec.integrations.training_run import TrainingRun
+    from toyspec.logs.forms import RecordForm
 
 _JSON: Final = "metrics-jsonl"
 _PATTERN: Final = "pattern"

@@ -22,16 +22,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.escaping import printable
 from toyspec.places.addresses import is_address, public
-
-if TYPE_CHECKING:
-    from toyspec.format.dialects import Dialect
 
 FILE = "toyspec.toml"
 _PROJECT_FILE = "pyproject.toml"
@@ -167,9 +164,9 @@ def _texts(path: str, document: dict[str, Any], key: str) -> list[str]:
     return found
 
 
-def _dialect(path: str, name: str, table: Any) -> Dialect:
+def _dialect(path: str, name: str, table: Any) -> Any:
     """Return the dialect in a table, in which only the step is required."""
-    from toyspec.format.dialects import dialect_of
+    from toyspec.reading import readers
 
     if not isinstance(table, dict):
         raise ConfigurationError(path, f"dialects.{name} must be a table")
@@ -178,6 +175,6 @@ def _dialect(path: str, name: str, table: Any) -> Dialect:
     if "parts" in table:
         raise ConfigurationError(path, f"dialects.{name}: parts is for dialects that toyspec ships; leave it out")
     try:
-        return dialect_of(usual | table)
+        return readers.dialects().made(usual | table)
     except ValueError as error:
         raise ConfigurationError(path, f"dialects.{name}: {error}") from None

@@ -7,18 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
+from toyspec.reading import readers
 from toyspec.reading.log_detection import CONSOLE_BYTES, first_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.findings import Profile
-    from toyspec.format.dialect_mapping import ReadAs
     from toyspec.reading.log_detection import DialectChoice
+    from toyspec.reading.readers import LogFeed, OpenedLog
     from toyspec.reading.records import RecordFeed
-    from toyspec.reading.rows import RowFeed
 
-AnyFeed: TypeAlias = "RecordFeed | RowFeed"
+AnyFeed: TypeAlias = "RecordFeed | LogFeed"
 
 
 def followed_feed(
@@ -58,8 +58,8 @@ class FollowedFeed:
         self._held += chunk
         if b"\n" not in self._held:
             # A document needs no LF at its end, and may never get one.
-            if self._held.rstrip()[-1:] in (b"}", b"]") and (read_as := self._document(self._held)) is not None:
-                return self._rows(read_as)
+            if self._held.rstrip()[-1:] in (b"}", b"]") and (log := self._document(self._held)) is not None:
+                return self._rows(log)
             self.feed_now.feed(chunk)
             return []
         if self._gaps is not None and self._goes_on(self._held, len(chunk)):
@@ -76,41 +76,35 @@ class FollowedFeed:
         if profile is not None:
             self.feed_now = self._plain(profile=profile)
             return self.feed_now.feed(held)
-        read_as = self._choice.choose(held, self._detect, path=self._path)
-        if read_as is None:
+        log = self._choice.choose(held, self._detect, path=self._path)
+        if log is None:
             gaps += self.feed_now.feed(chunk)
             if not (self._may_be_console and _is_text(held)):
                 return gaps
             self._held, self._gaps = held, gaps
             return []
         self._held = held
-        return self._rows(read_as)
+        return self._rows(log)
 
-    def _document(self, held: bytes) -> ReadAs | None:
+    def _document(self, held: bytes) -> OpenedLog | None:
         """Return how to read *held* if it is a document of another program."""
         assert self._choice is not None
         if self._choice.profile_of(held, self._path) is not None:
             return None
-        # Imported with the first document: start-up time counts.
-        from toyspec.format.dialects import DOCUMENTS
+        log = self._choice.choose(held, self._detect, path=self._path)
+        return log if log is not None and log.is_document else None
 
-        read_as = self._choice.choose(held, self._detect, path=self._path)
-        return read_as if read_as is not None and read_as.dialect.form.type in DOCUMENTS else None
-
-    def _rows(self, read_as: ReadAs) -> list[Any]:
+    def _rows(self, log: OpenedLog) -> list[Any]:
         """Return the rows of what is held, and of all that follows from now on."""
         held, self._held = self._held or b"", None
-        # Imported with the first log of another program: start-up time counts.
-        from toyspec.reading.rows import RowFeed
-
-        self.feed_now = RowFeed(read_as, max_line_bytes=self.feed_now.max_line_bytes)
+        self.feed_now = log.feed(max_line_bytes=self.feed_now.max_line_bytes)
         return self.feed_now.feed(held)
 
     def _goes_on(self, held: bytes, size: int) -> bool:
         """Return whether the last *size* bytes of *held* are more text, without what a program is known by."""
         lines = held[held.rfind(b"\n", 0, len(held) - size) + 1 :]
         assert self._choice is not None
-        return len(held) < CONSOLE_BYTES and _is_text(lines) and not self._choice.has_console_text(lines)
+        return len(held) < CONSOLE_BYTES and _is_text(lines) and readers.dialects().may_go_on(lines, self._choice)
 
     def at_end(self) -> list[Any]:
         """Return the gaps that were held back since text may be the output of a program; call it at the end."""

@@ -120,7 +120,7 @@ class Follower:
         Whether the run ended is left open: more may follow.
         """
         feed = self._tail.feed
-        return None if isinstance(feed, RecordFeed) else feed.read_as.use
+        return None if isinstance(feed, RecordFeed) else feed.use
 
     @property
     def fragment(self) -> Fragment | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.escaping import printable, shortened
-from toyspec.format.line_validation import decode
+from toyspec.errors import StreamError
+from toyspec.format.line_validation import decode, decode_lenient
 from toyspec.format.lines import OBJECT
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
+from toyspec.reading import readers
 from toyspec.reading.gzip_data import GzipDataError
 from toyspec.reading.stream_files import GZIP_MAGIC, unpacked_head
 
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.findings import Profile
-    from toyspec.format.dialect_mapping import ReadAs
-    from toyspec.format.dialects import Dialect, Keys
     from toyspec.format.own_profiles import OwnProfile
+    from toyspec.reading.readers import OpenedLog
 
 HEAD_BYTES = 1 << 16
 """Number of bytes by which a file is recognized."""
@@ -28,11 +29,7 @@ HEAD_BYTES = 1 << 16
 CONSOLE_BYTES = 1 << 20
 """Number of bytes of text in which the first metrics are looked for: many programs print their settings before them."""
 
-# What only the logs of other programs need is imported with the first of them: start-up time counts.
-_MOST_KEYS = 40
 _MANIFESTED: Profile = "kaun/v1"
-# Forms whose records are lines between other output.
-_CONSOLES = ("pattern", "prefixed", "boxes")
 
 
 class DialectChoice:
@@ -49,8 +46,8 @@ class DialectChoice:
         self,
         name: str | None = "auto",
         *,
-        keys: Keys | None = None,
-        own: Sequence[Dialect] = (),
+        keys: Any = None,
+        own: Sequence[Any] = (),
         profile: str | None = None,
         profiles: Sequence[str] = (),
     ) -> None:
@@ -59,11 +56,13 @@ class DialectChoice:
         self.own = tuple(own)
         self.profile = profile
         self.profiles = tuple(profiles)
-        self._named: Dialect | None = None
-        if name is not None and name != "auto":
-            from toyspec.format.dialects import dialect_named
-
-            self._named = next((each for each in self.own if each.name == name), None) or dialect_named(name)
+        self.named: Any = None
+        """The dialect of that name; None unless the user named one."""
+        self.is_manifested = False
+        """True while a manifest beside the file says that it is of a profile: one dialect of a program counts more."""
+        if self.name is not None and self.name != "auto":
+            own_one = next((each for each in self.own if each.name == name), None)
+            self.named = own_one or readers.dialects().named(self.name)
 
     @classmethod
     def of(cls, dialect: DialectChoice | str | None) -> DialectChoice:
@@ -78,7 +77,7 @@ class DialectChoice:
     @property
     def is_named(self) -> bool:
         """True if the user named a dialect or a profile, which then reads every file."""
-        return self._named is not None or self.profile is not None
+        return self.named is not None or self.profile is not None
 
     @property
     def may_be_own(self) -> bool:
@@ -120,7 +119,7 @@ class DialectChoice:
 
     def choose(
         self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
-    ) -> ReadAs | None:
+    ) -> OpenedLog | None:
         """Return how to read the file that begins with *head*; None for a stream of toyspec, and for unknown formats.
 
         *detect* returns the profile of a stream by its first record, by default ``detect_profile``. A manifest beside
@@ -128,87 +127,19 @@ class DialectChoice:
         """
         if self.name is None:
             return None
-        if self._named is not None:
-            return self._read_as(self._named, head, path)
+        if self.named is not None:
+            return readers.opened(head, path, self)
         first = first_object(head)
         profile = None if first is None else (detect or detect_profile)(first)
         if profile is not None and profile != _MANIFESTED:
             return None
         if first is not None and detect_profile(first) is not None:
             return None
-        from toyspec.format.dialects import NO_KEYS, dialects
-        from toyspec.format.recognition import has_step_word, recognize
-
-        known = [*self.own, *dialects()]
+        asked = self
         if profile == _MANIFESTED:
-            known = [each for each in known if each.rank == "program"]
-        may_fit = bool(self.own) or self.keys is not None or has_step_word(head)
-        name = stream_name(os.path.basename(path))
-        found = recognize(head, known, name=name, keys=self.keys or NO_KEYS) if may_fit else None
-        if found is None and first is None:
-            found = self._in_console(head, path)
-        if found is None and self.keys is not None:
-            raise self._missing(head, known, path)
-        return found
-
-    def _read_as(self, dialect: Dialect, head: bytes, path: str) -> ReadAs:
-        """Return how to read a file by *dialect*, which was named; raise UnknownFormatError without the named keys."""
-        from toyspec.format.dialects import NO_KEYS
-        from toyspec.format.recognition import read_as, sample, with_columns
-
-        keys = self.keys or NO_KEYS
-        dialect = with_columns(dialect, keys.columns) if keys.columns else dialect
-        rows = sample(head, dialect)
-        if not rows and dialect.form.type in _CONSOLES:
-            head = self._console_text(head, path)
-            rows = sample(head, dialect)
-        if rows and any(not any(key in row for row in rows) for key in keys.named):
-            raise self._missing(head, [dialect], path)
-        return read_as(dialect, rows, keys=keys, named=True, head=head)
-
-    def _missing(self, head: bytes, known: Sequence[Dialect], path: str) -> UnknownFormatError:
-        """Return the error that says which of the named keys no record has, and which keys there are."""
-        from toyspec.format.recognition import keys_in
-
-        assert self.keys is not None
-        there = keys_in(head, known)
-        missing = [key for key in self.keys.named if key not in there]
-        listed = ", ".join(printable(key) for key in there[:_MOST_KEYS]) + (", …" if len(there) > _MOST_KEYS else "")
-        fact = f"no record has the key {shortened(missing[0])}" if missing else "no record has the keys that were named"
-        fact = fact if missing or not there else "the records have no number under the keys that were named"
-        advice = f"the records have: {listed}" if there else "no record was found; name the form with --dialect"
-        return UnknownFormatError(path or "<bytes>", f"{fact}; {advice}")
-
-    def has_console_text(self, data: bytes) -> bool:
-        """Return whether *data* has the text by which the console output of a program is known."""
-        from toyspec.format.recognition import has_text
-
-        return self.name == "auto" and any(has_text(data, dialect) for dialect in self._consoles())
-
-    def _in_console(self, head: bytes, path: str) -> ReadAs | None:
-        """Return how to read the text file at *path*, whose first metrics come after *head*; None if it has none."""
-        text = self._console_text(head, path)
-        if text is head:
-            return None
-        from toyspec.format.dialects import NO_KEYS
-        from toyspec.format.recognition import recognize
-
-        name = stream_name(os.path.basename(path))
-        return recognize(text, self._consoles(), name=name, keys=self.keys or NO_KEYS)
-
-    def _console_text(self, head: bytes, path: str) -> bytes:
-        """Return more of the text file at *path*; *head* itself where that is all, or *path* is something else."""
-        if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
-            return head
-        with open(path, "rb") as file:
-            return file.read(CONSOLE_BYTES)
-
-    def _consoles(self) -> list[Dialect]:
-        """Return the dialects whose records are lines between other output, and which are known by a text."""
-        from toyspec.format.dialects import dialects
-
-        known = (*self.own, *dialects())
-        return [each for each in known if each.form.type in _CONSOLES and each.recognize.text]
+            asked = copy.copy(self)
+            asked.is_manifested = True
+        return readers.opened(head, path, asked)
 
 
 class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the names
@@ -241,8 +172,6 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
         return known
 
     def _has_log(self, path: str, name: str) -> bool:
-        from toyspec.format.recognition import file_fits, has_step_word, is_binary
-
         try:
             with open(path, "rb") as file:
                 head = file.read(_FIRST_BYTES)
@@ -254,15 +183,14 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
                 head = unpacked_head(path, HEAD_BYTES)[0]
             if self.choice.profile_of(head, path) is not None:
                 return True
-            is_free = bool(self.choice.own) or self.choice.keys is not None or len(head) == HEAD_BYTES
-            if not head or not (is_free or has_step_word(head)):
-                return False
-            return self.choice.choose(head, path=path) is not None
+            return bool(head) and self.choice.choose(head, path=path) is not None
         except (StreamError, GzipDataError, OSError):
-            return file_fits(name, self)
+            return any(fnmatchcase(name, pattern) for pattern in self)
 
 
 _FIRST_BYTES = 1 << 12
+# A longer first line may have NUL bytes after these.
+_FIRST_LINE_BYTES = 256
 _KNOWN_LOGS: dict[tuple[str, str, object], bool] = {}
 _MOST_KNOWN = 100_000
 # Files that quote the output of programs, or have none.
@@ -298,6 +226,11 @@ def _is_elsewhere(path: str) -> bool:
     return not _HOMES_OF_OTHERS.isdisjoint(os.path.dirname(path).split(os.sep))
 
 
+def is_binary(head: bytes) -> bool:
+    """Return whether the first line of *head* has NUL bytes near its start, as no log has."""
+    return b"\0" in head[:_FIRST_LINE_BYTES].partition(b"\n")[0]
+
+
 def first_object(head: bytes) -> dict[str, Any] | None:
     """Return the first object on a line of *head*; one with bare NaN counts too, since a profile has its keys."""
     committed = head.rfind(b"\n")
@@ -308,17 +241,11 @@ def first_object(head: bytes) -> dict[str, Any] | None:
         line = head[head.rfind(b"\n", 0, found.start()) + 1 : end]
         value = decode(line)
         if value is None and line.lstrip()[:1] == b"{":
-            value = _lenient(line)
+            value = decode_lenient(line)
         if value is not None:
             return value
         found = OBJECT.search(head, end, committed)
     return None
-
-
-def _lenient(data: bytes) -> dict[str, Any] | None:
-    from toyspec.format.dialect_forms import JsonForm
-
-    return JsonForm(takes_bare=True).validate(data, first=False).value
 
 
 def usual_names(choice: DialectChoice) -> tuple[str, ...]:
@@ -334,8 +261,5 @@ def usual_names(choice: DialectChoice) -> tuple[str, ...]:
 
 
 def _usual_names(choice: DialectChoice) -> tuple[str, ...]:
-    from toyspec.format.dialects import dialects
-
-    known = [*choice.own, *dialects()]
-    patterns = (pattern for dialect in known for pattern in dialect.files)
-    return tuple(dict.fromkeys([*choice.stream_files, *patterns]))
+    own = (pattern for dialect in choice.own for pattern in dialect.files)
+    return tuple(dict.fromkeys([*choice.stream_files, *own, *readers.dialects().files()]))

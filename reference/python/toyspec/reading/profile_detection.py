@@ -11,6 +11,7 @@ from toyspec.format.line_validation import validate
 from toyspec.format.profiles import MANIFEST_FILE, detect_profile, is_manifest
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.places.addresses import is_address, path_in
+from toyspec.reading import readers
 from toyspec.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
@@ -39,12 +40,10 @@ def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
 
     Empty if the dialect has no such file, or it is not there. Never raises.
     """
-    from toyspec.format.dialects import dialects
-
-    members = next((each.manifest for each in dialects() if each.name == dialect), None)
+    members = readers.dialects().manifest(dialect)
     manifest = read_manifest(directory) if members else None
     found: dict[str, Any] = {}
-    for name, key in (members or {}).items():
+    for name, key in members.items():
         value = None if manifest is None else member_at(manifest, key)
         outer, _, inner = name.rpartition("/")
         if value is not None:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from toyspec.findings import DialectUse
-    from toyspec.format.dialect_mapping import ReadAs
-    from toyspec.reading.rows import RowFeed
+    from toyspec.reading.readers import LogFeed, OpenedLog
 
-    NewFeed = partial[RecordFeed] | partial[RowFeed]
+    NewFeed = partial[RecordFeed] | partial[LogFeed]
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
 """How a reading treats a stream that is not complete.
@@ -53,7 +52,7 @@ class Reading:
     """
 
     def __init__(
-        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: ReadAs | None = None
+        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: OpenedLog | None = None
     ) -> None:
         self.read_as = read_as
         """How another program's log is read; None for a stream of toyspec, and for a file of an unknown format."""
@@ -212,7 +211,7 @@ class _Walk:
 class _Account:
     """Counts during one pass over a stream."""
 
-    def __init__(self, feed: RecordFeed | RowFeed) -> None:
+    def __init__(self, feed: RecordFeed | LogFeed) -> None:
         self.feed = feed
         self.records = 0
         self.block: list[Record] = []
@@ -348,9 +347,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
         feed = partial(RecordFeed, target=decode, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
         # Imported with the first log of another program: start-up time counts.
-        from toyspec.reading.rows import RowFeed
-
-        feed = partial(RowFeed, read_as, max_line_bytes=max_line_bytes)
+        feed = partial(read_as.feed, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
 
 
@@ -371,7 +368,7 @@ def _own_profile(source: Source, choice: DialectChoice) -> Any:
         raise unreadable(source.name, error, offset=0) from error
 
 
-def _read_as(source: Source, detect: Callable[..., Profile | None], choice: DialectChoice) -> ReadAs | None:
+def _read_as(source: Source, detect: Callable[..., Profile | None], choice: DialectChoice) -> OpenedLog | None:
     try:
         return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
     except OSError as error:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toyspec.findings import State
-    from toyspec.format.boxed_rows import BoxCutter
-    from toyspec.format.document_rows import DocumentCutter
+    from toyspec.logs.boxes import BoxCutter
+    from toyspec.logs.documents import DocumentCutter
     from toyspec.read_reports import Fragment
 
 Target = Literal["value", "event"]

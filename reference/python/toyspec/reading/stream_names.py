@@ -19,10 +19,9 @@ def usual_name(names: Iterable[str]) -> str | None:
     """Return which of *names* is the usual one of another program's log; None if none is."""
     from fnmatch import fnmatchcase
 
-    from toyspec.format.dialects import dialects
+    from toyspec.reading import readers
 
-    patterns = dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files)
-    return next((name for pattern in patterns for name in names if fnmatchcase(name, pattern)), None)
+    return next((name for pattern in readers.dialects().files() for name in names if fnmatchcase(name, pattern)), None)
 
 
 def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:

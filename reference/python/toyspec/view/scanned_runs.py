@@ -12,7 +12,7 @@ from toyspec.reading.live_stream import LiveStream
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.number_blocks import StepBlockFeed
 from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.rows import RowFeed
+from toyspec.reading.records import RecordFeed
 from toyspec.runs.summary import Extent
 from toyspec.system_calls import cause_of
 from toyspec.view.identities import identity_of
@@ -129,7 +129,7 @@ class ScannedRun:
         feed = self._feed.feed_now
         summary = self.scan.summary
         summary.__dict__.pop("is_running", None)
-        if isinstance(feed, RowFeed):
+        if not isinstance(feed, RecordFeed):
             summary.dialect = feed.use
         size = self._stream.size if self._stream.is_compressed else feed.size
         summary.describe(feed.profile, Extent(feed.state, feed.records, size))
@@ -138,7 +138,7 @@ class ScannedRun:
     def is_known(self) -> bool:
         """True if the file follows a profile or a dialect."""
         feed = self._feed.feed_now
-        return feed.profile is not None or isinstance(feed, RowFeed)
+        return feed.profile is not None or not isinstance(feed, RecordFeed)
 
     def identity(self) -> Identity:
         """Return the identity of the file or object when it was read."""

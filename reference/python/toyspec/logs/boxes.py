@@ -16,9 +16,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toyspec.format.dialect_forms import distinct
 from toyspec.format.lines import Line, LineSplitter
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.logs.forms import distinct
 from toyspec.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:

@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.checker.collecting import Collector, Location
 from toyspec.escaping import shortened
 from toyspec.findings import FileReport, Finding
-from toyspec.format.dialect_forms import has_repeated_key, may_repeat_keys
 from toyspec.format.flattening import flattened, member_at
 from toyspec.format.lines import Line
 from toyspec.format.numbers import number
 from toyspec.format.pointers import pointer_to
-from toyspec.format.recognition import unread_in
 from toyspec.generated import messages, rules
+from toyspec.logs.forms import has_repeated_key, may_repeat_keys
+from toyspec.logs.recognition import unread_in
+from toyspec.logs.row_feed import RowFeed
 from toyspec.reading.records import state_of
-from toyspec.reading.rows import RowBlock, RowFeed
+from toyspec.reading.rows import RowBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from toyspec.checker.options import CheckOptions
-    from toyspec.format.dialect_mapping import ReadAs
     from toyspec.format.line_validation import ValidatedLine
-    from toyspec.format.row_columns import RowColumns
-    from toyspec.reading.rows import LeftOutLine, Row
+    from toyspec.logs.mapping import ReadAs
+    from toyspec.logs.row_columns import RowColumns
+    from toyspec.logs.row_feed import LeftOutLine
+    from toyspec.reading.rows import Row
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"

@@ -10,16 +10,17 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.boxed_rows import BoxCutter
 from toyspec.format.flattening import flattened
+from toyspec.format.line_validation import decode_lenient
 from toyspec.format.lines import Line
 from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.logs.boxes import BoxCutter
 from toyspec.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.format.dialects import Dialect
+    from toyspec.logs.dialects import Dialect
 
 # A string, or a character that changes the depth. A string that does not end yet matches to the end of the input.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
@@ -265,15 +266,6 @@ class ListsCutter(DocumentCutter):
             members = {self._index: place} if self._index and not has_step else {}
             members |= {name: member[place] for name, member in lists.items() if place < len(member)}
             yield members
-
-
-def decode_lenient(data: bytes) -> dict[str, Any] | None:
-    """Return the object in *data*, which may have bare words for numbers that are not finite; None without one."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def cutter_of(dialect: Dialect, *, max_line_bytes: int = MAX_LINE_BYTES) -> DocumentCutter | BoxCutter | None:

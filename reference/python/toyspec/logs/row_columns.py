@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.format.dialect_mapping import UNIX_SECONDS, count_of, not_finite, prefix_of, time_of
+from toyspec.logs.mapping import UNIX_SECONDS, count_of, not_finite, prefix_of, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.dialect_mapping import Mapping, ReadAs
-    from toyspec.format.plain_tables import PlainTable
     from toyspec.format.record_mapping import TimeOrigin
+    from toyspec.logs.mapping import Mapping, ReadAs
+    from toyspec.logs.plain_tables import PlainTable
 
 _MAX_STEP = 1 << 63
 _NUMBERS = frozenset([int, float])

@@ -11,9 +11,11 @@ import msgspec
 
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.format.known_formats import Look, known_start
-from toyspec.format.recognition import has_step_word, is_binary
-from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object
+from toyspec.logs.reader import DialectLog
+from toyspec.logs.recognition import has_step_word
+from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object, is_binary
 from toyspec.reading.profile_detection import detect_profile_at
+from toyspec.reading.readers import SURE
 from toyspec.reading.stream_files import unpacked_head
 from toyspec.reading.stream_names import STREAM_NAMES
 from toyspec.runs.discovery import MAY_BE_LOGS
@@ -23,7 +25,7 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.reading.readers import OpenedLog
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
@@ -150,14 +152,6 @@ def survey(
     return result
 
 
-def is_stream(path: str) -> bool:
-    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
-    with suppress(StreamError, OSError):
-        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
-        return first is not None and detect_profile_at(path, first) is not None
-    return False
-
-
 def _kind_of(path: str) -> str:
     """Return what the names of files of one program have in common: all but their numbers."""
     return _NUMBERS.sub("*", os.path.basename(path))
@@ -167,7 +161,7 @@ def _is_like_a_log(kind: str, paths: list[str]) -> bool:
     """Return whether the first two of *paths*, files of one *kind*, may be described as a dialect."""
     if not kind.endswith(MAY_BE_LOGS):
         return False
-    from toyspec.format.dialect_proposals import proposed
+    from toyspec.logs.proposals import proposed
 
     for path in paths[:_SEVERAL]:
         with suppress(OSError):
@@ -228,18 +222,19 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Forma
     profile = None if first is None else detect_profile_at(path, first)
     read_as = _read_as(choice, head, path)
     run = None if read_as is None else importable.part_of(path)
-    if read_as is not None and run is not None and run[0] != read_as.dialect.name:
+    if read_as is not None and run is not None and run[0] != read_as.use.name:
         return _imported(run[0], importable)
-    if read_as is not None and not (read_as.dialect.form.type == _CONSOLE and path.endswith(_NO_OUTPUT)):
-        needs = f'--step-key unless the step is "{read_as.step}"' if read_as.dialect.rank == "guess" else None
-        title, name = read_as.dialect.title, read_as.dialect.name
+    is_console = isinstance(read_as, DialectLog) and read_as.dialect.form.type == _CONSOLE
+    if read_as is not None and not (is_console and path.endswith(_NO_OUTPUT)):
+        needs = f'--step-key unless the step is "{read_as.use.step}"' if read_as.sure < SURE else None
+        title, name = read_as.title, read_as.use.name
         return FormatCount(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
     if profile is not None:
         return FormatCount(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
     return None if is_compressed else _foreign(path, head, importable)
 
 
-def _read_as(choice: DialectChoice, head: bytes, path: str) -> ReadAs | None:
+def _read_as(choice: DialectChoice, head: bytes, path: str) -> OpenedLog | None:
     """Return how the file *path* that begins with *head* is read; None also where its records lack the keys."""
     try:
         return choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.findings import DialectUse
-from toyspec.format.dialects import Dialect, DialectTimeKey, TimeUnit
 from toyspec.format.flattening import flattened
 from toyspec.format.numbers import number
 from toyspec.format.record_mapping import MILLISECONDS
+from toyspec.logs.dialects import Dialect, DialectTimeKey, TimeUnit
 
 if TYPE_CHECKING:
     from collections.abc import Container

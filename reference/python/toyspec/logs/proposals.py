@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.dialect_mapping import UNIX_SECONDS
-from toyspec.format.dialects import dialect_of
-from toyspec.format.recognition import read_as, sample
+from toyspec.logs.dialects import dialect_of
+from toyspec.logs.mapping import UNIX_SECONDS
+from toyspec.logs.recognition import read_as, sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.dialect_mapping import ReadAs
+    from toyspec.logs.mapping import ReadAs
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|(?:nan|inf)(?!\s*[A-Za-z]))"
 _FIGURE = re.compile(rf"(?<![\w.])({_NUMBER})(?![\w.]*[A-Za-z_]\w{{3}})", re.ASCII | re.IGNORECASE)

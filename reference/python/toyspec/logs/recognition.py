@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.escaping import shortened
-from toyspec.format.dialect_forms import (
+from toyspec.format.flattening import flattened
+from toyspec.format.line_validation import decode_lenient
+from toyspec.format.lines import OBJECT, first_lines
+from toyspec.format.numbers import number
+from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
+from toyspec.logs.documents import cutter_of
+from toyspec.logs.forms import (
     UNNAMED,
     CsvForm,
     JsonForm,
@@ -20,22 +26,16 @@ from toyspec.format.dialect_forms import (
     is_number_in_text,
     written_otherwise,
 )
-from toyspec.format.dialect_mapping import ReadAs, not_finite, time_of
-from toyspec.format.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
-from toyspec.format.document_rows import cutter_of, decode_lenient
-from toyspec.format.flattening import flattened
-from toyspec.format.lines import OBJECT, first_lines
-from toyspec.format.numbers import number
+from toyspec.logs.mapping import ReadAs, not_finite, time_of
+from toyspec.reading.log_detection import is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from toyspec.format.dialects import Dialect, Keys
+    from toyspec.logs.dialects import Dialect, Keys
 
 _RANKS = ("program", "shape", "guess")
 _SAMPLE = 50
-# A longer first line may have NUL bytes after these.
-_FIRST_LINE_BYTES = 256
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _DIGIT = re.compile(rb"\s*[\"']?[-+]?\.?\d", re.ASCII)
 _DIGITS = b"0123456789"
@@ -139,11 +139,6 @@ def _is_json_lines(head: bytes, name: str) -> bool:
     wanted = 1 if name.endswith(_LINES_NAMES) else 2
     found = [line for line in lines if line.startswith(b"{") and line.rstrip().endswith(b"}")]
     return len(found) >= wanted and found[0] == lines[0]
-
-
-def is_binary(head: bytes) -> bool:
-    """Return whether the first line of *head* has NUL bytes near its start, as no log has."""
-    return b"\0" in head[:_FIRST_LINE_BYTES].partition(b"\n")[0]
 
 
 def read_as(

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from toyspec.findings import LineFinding
-from toyspec.format.dialect_mapping import count_of, not_finite
 from toyspec.format.flattening import MOST_LISTED
 from toyspec.format.line_validation import ValidatedLine, decode, validate
-from toyspec.format.plain_tables import CellTables, JsonTables
 from toyspec.generated import messages, rules
+from toyspec.logs.mapping import count_of, not_finite
+from toyspec.logs.plain_tables import CellTables, JsonTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.format.dialects import Dialect, EpochStep, Values
-    from toyspec.format.plain_tables import Found
+    from toyspec.logs.dialects import Dialect, EpochStep, Values
+    from toyspec.logs.plain_tables import Found
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(

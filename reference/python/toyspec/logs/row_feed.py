@@ -1,0 +1,358 @@
+"""Makes rows from the log of another program: the reader of every dialect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from toyspec.format.flattening import member_at
+from toyspec.format.lines import Line, LineSplitter, offsets_of
+from toyspec.format.numbers import number as number_in
+from toyspec.generated import rules
+from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.logs.documents import DocumentCutter, cutter_of
+from toyspec.logs.forms import CsvForm, JsonForm, PatternForm, form_of
+from toyspec.logs.mapping import Mapping, Neutral, ReadAs
+from toyspec.logs.plain_tables import PlainTable
+from toyspec.logs.row_columns import columns_of
+from toyspec.read_reports import Gap
+from toyspec.reading.records import CutFeed, state_of
+from toyspec.reading.rows import MixedBlock, Row, RowBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.findings import DialectUse, Ended, Profile, State
+    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.logs.boxes import BoxCutter
+    from toyspec.logs.dialects import Define, Dialect, End
+
+
+_MOST_LEFT_OUT = 20
+_MOST_EARLY = 1000
+
+
+class LeftOutLine(NamedTuple):
+    """A line of text with measured values that no pattern of the dialect matches."""
+
+    number: int
+    """Number of the line, counted from 1."""
+    offset: int
+    """Byte offset of its start."""
+    data: bytes
+    names: tuple[str, ...]
+    """The names of these values that no such line before has."""
+
+
+class RowFeed(CutFeed):
+    """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
+
+    With *target* ``blocks`` it gives a block in place of rows where it can, with ``tables`` a mixed one too.
+    """
+
+    def __init__(
+        self,
+        read_as: ReadAs,
+        *,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        target: Literal["rows", "blocks", "tables"] = "rows",
+    ) -> None:
+        self.read_as = read_as
+        self._target = target
+        dialect = read_as.dialect
+        cutter = cutter_of(dialect, max_line_bytes=max_line_bytes)
+        lines = LineSplitter(max_line_bytes=max_line_bytes)
+        self._splitter: LineSplitter | DocumentCutter | BoxCutter = cutter or lines
+        # An object in a document is not a line: it has no LF of its own.
+        self._end = 0 if cutter is not None else 1
+        self._form = form_of(dialect)
+        self._mapping = Mapping(read_as)
+        # A record of these says more than its numbers.
+        says_more = dialect.config or dialect.values.name or dialect.end or dialect.define
+        self._has_tables = dialect.restart is None and not says_more
+        self._restarts = 0
+        self.last: Row | None = None
+        """The last row so far."""
+        self.records = 0
+        """Number of rows so far."""
+        self.gap_bytes = 0
+        """Number of bytes in unreadable lines so far, their LFs included."""
+        self.left_out_lines = 0
+        """Number of lines so far with measured values that no pattern matches."""
+        self.left_out: list[LeftOutLine] = []
+        """The first of these lines for each name of a value."""
+        self._left_out_names: set[str] = set()
+        self._early_names: set[str] = set()
+        self.profile: Profile | None = None
+        """None: a dialect is not a profile."""
+        self._step: int | float | None = None
+        self._planned: int | float | None = None
+        # What counts from 0 reaches one less than was planned.
+        self._first: int | float | None = None
+        # A log may have every tenth step alone.
+        self._interval: int | float = 0
+        self._has_end = False
+
+    @property
+    def use(self) -> DialectUse:
+        """How the file is read, with what is known of its end so far."""
+        return msgspec.structs.replace(
+            self.read_as.use,
+            ended=self.ended,
+            planned=self.planned,
+            notes=(*self.read_as.notes, *getattr(self._splitter, "notes", ()), *self._missing()),
+        )
+
+    @property
+    def ended(self) -> Ended:
+        """Whether the run ended: by its last record, or by the number of steps that were planned."""
+        if self._has_end:
+            return "yes"
+        planned = self.planned
+        if planned is None or self._step is None:
+            return "unknown"
+        last = planned - (self._first == 0)
+        if self._step >= last:
+            return "yes"
+        # The next step that the log would have is beyond the last one.
+        return "unknown" if self._step + self._interval > last else "no"
+
+    @property
+    def planned(self) -> int | float | None:
+        """The last step that was planned, as the log says it; None where it does not."""
+        numbers = self._splitter.numbers.values() if isinstance(self._splitter, DocumentCutter) else ()
+        return max(numbers, default=self._planned)
+
+    def _missing(self) -> list[str]:
+        count = self.left_out_lines
+        lines = f"{count} lines with values are" if count > 1 else "a line with values is"
+        left_out = [f"{lines} left out, since no pattern matches"] if count else []
+        return left_out + ([f"not ended: step {self._step} of {self.planned} planned"] if self.ended == "no" else [])
+
+    def _observe_end(self, row: Row) -> None:
+        """Take in how far *row* is on the way to the last step that was planned."""
+        self._has_end = self._has_end or row.end is not None
+        numbers = [number_in(member_at(row.value, key)) for key in self.read_as.dialect.planned]
+        planned = next((found for found in reversed(numbers) if found is not None), None)
+        self._planned = self._planned if planned is None else planned
+        # A step that is made of the epoch is not what was planned, and a headline is before what it announces.
+        of_epochs = row.step is None or (self.read_as.dialect.form.place is not None and row.epoch is not None)
+        place = (row.epoch if of_epochs else row.step) if row.values else None
+        if place is not None and self._step is not None and place > self._step:
+            self._interval = place - self._step
+        if place is not None and self.read_as.dialect.planned:
+            self._first = place if self._first is None else self._first
+            self._step = place if self._step is None or planned is not None else max(self._step, place)
+
+    def feed(self, chunk: bytes) -> list[Any]:
+        """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
+        found: list[Row | Gap | RowBlock | MixedBlock] = []
+        for part in self.parts(chunk):
+            if isinstance(part, Line):
+                self._take(part, found)
+                continue
+            self.count(part)
+            found += part.rows() if self._target == "rows" else [part]
+        return found
+
+    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock | MixedBlock]:
+        """Yield the lines that *chunk* commits, in order: blocks of those that are plainly rows, which count as none.
+
+        Each line has to be taken before the next one is asked for: the first may be a header.
+        """
+        number, offset = self._splitter.position
+        lines = self._splitter.cut(chunk) if self._has_tables and isinstance(self._splitter, LineSplitter) else None
+        if lines is None:
+            yield from self._splitter.feed(chunk)
+            return
+        at = 0
+        while at < len(lines):
+            block = self._block(lines, at, number + at, offset) or self._mixed(lines, at, number + at, offset)
+            if block is not None:
+                yield block
+                taken = block.lines
+            else:
+                taken = [lines[at]]
+                yield Line(number + at, offset, len(lines[at]), lines[at], b"")
+            at += len(taken)
+            offset += sum(map(len, taken)) + len(taken)
+
+    def _block(self, lines: list[bytes], at: int, number: int, offset: int) -> RowBlock | None:
+        # The first line of a file may begin with a mark of its own.
+        found = self._form.table(lines, at) if number > 1 else None
+        if found is None:
+            return None
+        return self._said(PlainTable(number, offset, lines[at : at + len(found.columns[0])], *found))
+
+    def _said(self, table: PlainTable) -> RowBlock | None:
+        said = columns_of(table, self.read_as, self._mapping)
+        return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
+
+    def _mixed(self, lines: list[bytes], at: int, number: int, offset: int) -> MixedBlock | None:
+        if self._target != "tables" or not isinstance(self._form, CsvForm) or number == 1:
+            return None
+        blocks: list[tuple[list[int], RowBlock]] = []
+        for places, found in self._form.mixed_tables(lines, at):
+            block = self._said(PlainTable(number, offset, [lines[at + place] for place in places], *found))
+            if block is None:
+                return None
+            blocks.append((places, block))
+        size = sum(len(places) for places, _ in blocks)
+        return MixedBlock(number, offset, lines[at : at + size], blocks) if blocks else None
+
+    def count(self, block: RowBlock | MixedBlock) -> None:
+        """Count the rows of *block*."""
+        self.records += len(block.lines) - 1
+        data = block.lines[-1]
+        number, offset = block.number + len(block.lines) - 1, list(offsets_of(block.lines, block.offset))[-1]
+        last = Line(number, offset, len(data), data, b"")
+        value = self._form.read(data, first=False)
+        assert value is not None, "a table has readable lines only"
+        self.row(last, value)
+
+    @property
+    def is_by_lines(self) -> bool:
+        """True if each line is read by itself: not in a document, and not where what came before counts."""
+        return self.read_as.dialect.form.is_by_lines and self.read_as.dialect.restart is None
+
+    def skip(self, size: int) -> None:
+        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
+        if isinstance(self._splitter, LineSplitter):
+            self._splitter.skip(0, size)
+
+    def _take(self, line: Line, found: list[Row | Gap | RowBlock | MixedBlock]) -> None:
+        is_first = line.number == 1
+        value = self._form.read(line.data, first=is_first) if line.data else None
+        if value is None and line.data != b"":
+            verdict = self.validate(line)
+            value = verdict.value
+            if verdict.status == "unreadable":
+                finding = next(each for each in verdict.findings if each.rule != rules.DUPLICATE_KEY)
+                self.gap_bytes += line.length + self._end
+                length = line.length + self._end
+                found.append(Gap(line.number, line.offset, length, finding.rule, finding.message))
+        if value is not None:
+            found.append(self.row(line, value))
+
+    def validate(self, line: Line) -> ValidatedLine:
+        """Return the exact result for a line that is not plainly a record."""
+        if line.data is None:
+            return line_too_long(line, self._splitter.max_line_bytes)
+        if isinstance(self._form, PatternForm):
+            self._observe_left_out(line, self._form.measured(line.data))
+        return self._form.validate(line.data, first=line.number == 1)
+
+    def _observe_left_out(self, line: Line, names: tuple[str, ...]) -> None:
+        """Take in that a line with the values *names* is passed over."""
+        if not self.records:
+            # Before the first record are headlines and settings, but these come once.
+            names, early = tuple(name for name in names if name in self._early_names), names
+            if len(self._early_names) < _MOST_EARLY:
+                self._early_names.update(early)
+        if not names or line.data is None:
+            return
+        self.left_out_lines += 1
+        new = tuple(name for name in names if name not in self._left_out_names)
+        if new and len(self._left_out_names) < _MOST_LEFT_OUT:
+            self._left_out_names.update(new)
+            self.left_out.append(LeftOutLine(line.number, line.offset, line.data, new))
+
+    def row(self, line: Line, value: dict[str, Any]) -> Row:
+        """Return the row of a line whose object is *value*, and count it."""
+        assert line.data is not None
+        said: Neutral = self._mapping.neutral(value)
+        dialect = self.read_as.dialect
+        if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
+            self._restarts += 1
+        run = member_at(value, dialect.run) if dialect.run else None
+        self.last = Row(
+            line.data,
+            line.number,
+            line.offset,
+            None,
+            None,
+            value,
+            step=said.step,
+            time=said.time,
+            time_origin=None if said.time is None else self._mapping.time_origin,
+            epoch=said.epoch,
+            phase=said.phase,
+            values=said.values,
+            attempt=max(1, self._restarts),
+            config=_settings(dialect, value) if dialect.config else None,
+            run=run if isinstance(run, str) and run else None,
+            end=_end(dialect.end, value),
+            goal=_goal(dialect.define, value),
+        )
+        self.records += 1
+        if self.last.end is not None or dialect.planned:
+            self._observe_end(self.last)
+        return self.last
+
+    def metric_name(self, key: str) -> str | None:
+        """Return the name of the metric in the member *key*; None if it is not one."""
+        return self._mapping.metric_name(key)
+
+    def is_metric(self, key: str, member: Any) -> bool:
+        """Return whether the flattened *member* by *key* is a metric of a record that has one in each such member."""
+        return self._mapping.is_metric(key, member)
+
+    def read_line(self, line: Line) -> dict[str, Any] | None:
+        """Return the object of a line that is plainly a record; None if it needs ``validate``."""
+        return self._form.read(line.data, first=line.number == 1) if line.data else None
+
+    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
+        """Return None: a dialect is not a profile."""
+        return None
+
+    @property
+    def state(self) -> State:
+        """The state of the file if it ended now."""
+        last = None if self.last is None else (None,)
+        return state_of(None, last, has_gap=self.gap_bytes > 0, is_open=self.is_open)
+
+    @property
+    def is_open(self) -> bool:
+        """True when bytes follow the last LF, and for a document without its end."""
+        if isinstance(self._splitter, DocumentCutter):
+            return not self._splitter.is_closed
+        return self.size > self.committed
+
+    def uncommitted(self) -> dict[str, Any] | None:
+        """Return the object in the bytes after the last LF, or None if they are not a whole record."""
+        fragment, data = self._splitter.fragment(), self._splitter.pending()
+        if fragment is None or data is None:
+            return None
+        is_first = fragment.number == 1
+        return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
+
+
+def _settings(dialect: Dialect, value: dict[str, Any]) -> dict[str, Any] | None:
+    found = member_at(value, dialect.config)
+    if not isinstance(found, dict):
+        return None
+    return {name: each for name, each in found.items() if name not in dialect.config_except}
+
+
+def _end(end: End | None, value: dict[str, Any]) -> dict[str, Any] | None:
+    if end is None or value.get(end.key) != end.equals:
+        return None
+    word = member_at(value, end.reason)
+    reason = end.reasons.get(word) if isinstance(word, str) else None
+    return None if reason is None else {"reason": reason}
+
+
+def _goal(define: Define | None, value: dict[str, Any]) -> dict[str, str]:
+    if define is None or value.get(define.key) != define.equals:
+        return {}
+    name, word = member_at(value, define.name), member_at(value, define.goal)
+    goal = define.goals.get(word) if isinstance(word, str) else None
+    return {name: goal} if isinstance(name, str) and goal is not None else {}
+
+
+def line_too_long(line: Line, limit: int) -> ValidatedLine:
+    """Return the result for a line that was not kept."""
+    from toyspec.format.line_validation import validate_line
+
+    return validate_line(line, max_line_bytes=limit)
