@@ -82,6 +82,10 @@ class Dialects:
         """Return the dialect that *table* describes; raise ValueError for a wrong one."""
         return dialect_of(table)
 
+    def opened(self, dialect: Dialect, head: bytes) -> DialectLog:
+        """Return a log that begins with *head*, read by *dialect*."""
+        return _opened(read_as(dialect, sample(head, dialect), head=head))
+
     def keys(self, **named: Any) -> Keys:
         """Return the keys that the user *named*."""
         return Keys(**named)

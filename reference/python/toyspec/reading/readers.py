@@ -152,6 +152,9 @@ class DialectsReader(Reader, Protocol):
     def made(self, table: Mapping[str, Any]) -> Any:
         """Return the dialect that *table* describes; raise ValueError for a wrong one."""
 
+    def opened(self, dialect: Any, head: bytes) -> OpenedLog:
+        """Return a log that begins with *head*, read by *dialect*, which ``named`` or ``made`` returned."""
+
     def keys(self, **named: Any) -> Any:
         """Return the ``Keys`` that the user *named*."""
 
