@@ -17,7 +17,7 @@ from codegen.neutral import tables_text
 from codegen.ocaml_tables import ocaml_tables
 from codegen.originals import originals_page
 from codegen.project import project_files
-from codegen.python_types import exact_module, strict_module, types_module
+from codegen.python_types import strict_module, types_module
 from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PACKAGE = "reference/python/toyspec/generated"
-_TYPES = {"": types_module, "exact_": exact_module, "strict_": strict_module}
+_TYPES = {"": types_module, "strict_": strict_module}
 
 
 def outputs() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Makes msgspec types from a profile's bundle.
 
 The public types come from datamodel-code-generator, put into schema order: an absent key is None there, and a number
-that is null is NaN. The exact types keep absent and null apart; the strict types are subclasses of these that refuse
-unknown keys and unsafe integers, so that one decode validates a line.
+that is null is NaN. The strict types keep absent and null apart, and refuse unknown keys and unsafe integers, so that
+one decode validates a line.
 """
 
 from __future__ import annotations
@@ -24,15 +24,8 @@ Schema = dict[str, Any]
 
 def types_module(profile: str) -> str:
     """Return the module of public types of *profile*, fields in schema order."""
-    body = _rewritten(_generated(profile), profile, _Public())
+    body = _rewritten(_generated(profile), profile)
     docstring = f"Types of {profile}: an absent key is None, and a number that is null is NaN."
-    return marked(_origin(profile), docstring, body)
-
-
-def exact_module(profile: str) -> str:
-    """Return the module of the types of *profile* that keep absent and null apart, fields in schema order."""
-    body = _rewritten(_generated(profile), profile, _Undescribed())
-    docstring = f"Types of {profile} as a line has them: an absent key is UNSET, and null is None."
     return marked(_origin(profile), docstring, body)
 
 
@@ -66,15 +59,13 @@ def strict_module(profile: str) -> str:
     kinds = [kind for kind in sources.kinds(profile) if tag is None or tag in document["$defs"][kind]["properties"]]
     classes = [_strict_class(name, document, tag) for name in _reachable(kinds, document)]
     union = " | ".join(document["$defs"][kind]["title"] for kind in kinds)
-    module = profile.replace("/", "_")
     header = (
         "from __future__ import annotations\n\n"
         "from typing import Annotated, Any, Literal, TypeAlias\n\n"
-        "from msgspec import UNSET, Meta, UnsetType\n\n"
-        f"from toyspec.generated import exact_{module} as exact\n\n\n"
+        "from msgspec import UNSET, Meta, Struct, UnsetType\n\n\n"
     )
     body = header + "\n\n".join(classes) + f"\n\nStrictRecord: TypeAlias = {union}\n"
-    docstring = f"Types of {profile} that refuse unknown keys and unsafe integers."
+    docstring = f"Types of {profile} that keep absent and null apart, and refuse unknown keys and unsafe integers."
     return marked(_origin(profile), docstring, body)
 
 
@@ -82,8 +73,8 @@ def _origin(profile: str) -> str:
     return f"schemas/{profile}/"
 
 
-def _rewritten(module: ast.Module, profile: str, change: _Undescribed) -> str:
-    """Return *module* as text, each class with its fields in schema order and described once, as *change* makes it.
+def _rewritten(module: ast.Module, profile: str) -> str:
+    """Return *module* as text, each class with its fields in schema order and described once.
 
     datamodel-code-generator puts required fields first, says each description twice, and leaves the
     tag of a union of one a plain field.
@@ -93,10 +84,10 @@ def _rewritten(module: ast.Module, profile: str, change: _Undescribed) -> str:
     parts: list[str] = []
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            parts.append(_class_text(node, schemas[node.name], tag, change))
+            parts.append(_class_text(node, schemas[node.name], tag))
         elif not (isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == document["title"]):
             blank = "\n" if isinstance(node, ast.AnnAssign) else ""
-            parts.append(blank + ast.unparse(change.visit(node)))
+            parts.append(blank + ast.unparse(_Public().visit(node)))
     union = " | ".join(schema["title"] for schema in schemas.values() if _is_record(schema, document, tag))
     return "\n".join([*parts, f"\n\n{document['title']}: TypeAlias = {union}"]) + "\n"
 
@@ -105,27 +96,28 @@ def _is_record(schema: Schema, document: Schema, tag: str | None) -> bool:
     return len(document["$defs"]) == 1 or (tag is not None and "const" in schema["properties"].get(tag, {}))
 
 
-def _class_text(node: ast.ClassDef, schema: Schema, tag: str | None, change: _Undescribed) -> str:
+def _class_text(node: ast.ClassDef, schema: Schema, tag: str | None) -> str:
     fields = {ast.unparse(item.target): item for item in node.body if isinstance(item, ast.AnnAssign)}
-    options = ["Struct", "kw_only=True", *change.options]
-    if tag is not None and "const" in schema["properties"].get(tag, {}):
-        options += [f'tag_field="{tag}"', f'tag="{schema["properties"][tag]["const"]}"']
-        fields.pop(tag, None)
+    options = ["Struct", "kw_only=True", "omit_defaults=True", "repr_omit_defaults=True", *_tagging(schema, tag)]
+    if _tagging(schema, tag):
+        fields.pop(str(tag), None)
     lines = [f"\n\nclass {node.name}({', '.join(options)}):", f'    """{schema["description"]}"""\n']
     for name, value in schema["properties"].items():
         if name in fields:
-            lines += [f"    {ast.unparse(change.visit(fields[name]))}"]
-            lines += [f'    """{value["description"]}"""'] if "description" in value and change.is_described else []
+            lines += [f"    {ast.unparse(_Public().visit(fields[name]))}"]
+            lines += [f'    """{value["description"]}"""'] if "description" in value else []
     return "\n".join(lines)
 
 
-class _Undescribed(ast.NodeTransformer):
-    """Removes descriptions from annotations."""
+def _tagging(schema: Schema, tag: str | None) -> list[str]:
+    """Return the options of a class whose records *tag* names; none for an object that has a key of that name."""
+    if tag is None or "const" not in schema["properties"].get(tag, {}):
+        return []
+    return [f'tag_field="{tag}"', f'tag="{schema["properties"][tag]["const"]}"']
 
-    options: tuple[str, ...] = ()
-    """Options of each class."""
-    is_described = False
-    """Whether a docstring below each field has its description."""
+
+class _Public(ast.NodeTransformer):
+    """Makes the absent key None, and the null that was a number NaN; removes descriptions from annotations."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -137,13 +129,6 @@ class _Undescribed(ast.NodeTransformer):
         assert isinstance(meta, ast.Call)
         meta.keywords = [item for item in meta.keywords if item.arg not in {"description", "title"}]
         return node if meta.keywords else plain
-
-
-class _Public(_Undescribed):
-    """Makes the absent key None, and the null that was a number NaN."""
-
-    options = ("omit_defaults=True", "repr_omit_defaults=True")
-    is_described = True
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(None) if node.id in ("UNSET", "UnsetType") else node
@@ -183,17 +168,14 @@ def _strict_class(name: str, document: Schema, tag: str | None) -> str:
     schema = document["$defs"][name]
     title = schema["title"]
     required = schema.get("required", [])
-    lines = [f"class {title}(exact.{title}, kw_only=True, forbid_unknown_fields=True):"]
+    options = ["Struct", "kw_only=True", "forbid_unknown_fields=True", *_tagging(schema, tag)]
+    lines = [f"class {title}({', '.join(options)}):"]
     lines.append(f'    """A {title} that has only known keys and safe integers."""\n')
     for key, value in schema["properties"].items():
-        # The tag stays with the base class, except in an object that merely has a key of that name.
         if key == tag and "const" in value:
             continue
         annotation = _annotation(value, document)
-        field = f"    {key}: {annotation}" if key in required else f"    {key}: {annotation} | UnsetType = UNSET"
-        # A list of strict objects is not a subtype of a list of objects, for a checker that expects the list to change.
-        has_objects = "$ref" in value.get("items", {})
-        lines.append(f"{field}  # type: ignore[assignment]" if has_objects else field)
+        lines.append(f"    {key}: {annotation}" if key in required else f"    {key}: {annotation} | UnsetType = UNSET")
     return "\n".join(lines) + "\n"
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import pprint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.bundling import bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FieldType = Any
 
@@ -153,18 +156,24 @@ def fields_module() -> str:
     tables: dict[str, dict[str, Any]] = {}
     required: dict[str, dict[str, Any]] = {}
     dates: dict[str, dict[str, Any]] = {}
+    nullable: dict[str, dict[str, Any]] = {}
     for profile in sources.PROFILES:
         document = bundle(profile)
         tables[profile] = {kind: _fields(document["$defs"][kind], document) for kind in sources.kinds(profile)}
         required[profile] = {kind: tuple(document["$defs"][kind]["required"]) for kind in sources.kinds(profile)}
         dates[profile] = _dates(document, sources.kinds(profile))
+        nullable[profile] = {
+            kind: tuple(_nullable(document["$defs"][kind], document, ())) for kind in sources.kinds(profile)
+        }
     body = "\n".join(
         [
             "from typing import Any\n",
-            "# A type is a name, or a tuple of a constructor and its parts; any field may also be null.",
+            "# A type is a name, or a tuple of a constructor and its parts.",
             table("FIELDS", "dict[str, dict[str, dict[str, Any]]]", tables),
             table("REQUIRED", "dict[str, dict[str, tuple[str, ...]]]", required),
             table("DATE_TIMES", "dict[str, dict[str, tuple[str, ...]]]", dates),
+            "# Paths of what may be null; * is any member of a map or an array.",
+            table("NULLABLE", "dict[str, dict[str, tuple[str, ...]]]", nullable),
         ]
     )
     return marked("schemas/", "Types of the fields of each kind, in schema order.", body)
@@ -188,6 +197,18 @@ def field_type(schema: dict[str, Any], document: dict[str, Any]) -> FieldType:
         values = schema.get("additionalProperties")
         return "open" if values is None else ("map", field_type(values, document))
     return str(name)
+
+
+def _nullable(schema: dict[str, Any], document: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths in *schema*, which is at *path*, of what may be null."""
+    if "$ref" in schema:
+        schema = document["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "null" in schema["type"]:
+        yield "/".join(path)
+    members = list(schema.get("properties", {}).items())
+    members += [("*", schema[key]) for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+    for key, member in members:
+        yield from _nullable(member, document, (*path, key))
 
 
 def _dates(document: dict[str, Any], kinds: dict[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Tests of decoding lines together: the result is what each line gives alone."""
+"""Tests of what lines are decoded into: records with their events, and gaps."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from hypothesis import strategies as st
 
 import strategies
 from property_examples import examples
+from toyspec.checker.record_rules import RecordValidator
 from toyspec.findings import Profile
 from toyspec.format.canonical import encode
-from toyspec.format.decoding import _exact_types, decode_events, decode_values, event_of, event_types
+from toyspec.format.decoding import event_types, typed
 from toyspec.format.integers import take_integers
 from toyspec.format.line_validation import validate
 from toyspec.format.profiles import record_kind
+from toyspec.generated import rules
+from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.kaun_v1 import Scalar
 from toyspec.generated.streams import STREAMS
-from toyspec.generated.toy_v1 import RegionEnter, Step
+from toyspec.generated.toy_v1 import Step
 from toyspec.read_reports import Gap
 from toyspec.reading.reader import Mode, read
-from toyspec.reading.records import Record, RecordFeed, Target
+from toyspec.reading.records import Record, RecordFeed
 from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-TARGETS: tuple[Target, ...] = get_args(Target)
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":2.5'
 HOSTILE = [
     STEP + b',"x":1e999}',
@@ -88,9 +90,9 @@ def _event(value: dict[str, Any], kind: str | None, profile: Profile) -> str | N
     """Return what the event of a record must show, by the schema of its kind; None for a record that it refuses."""
     if kind not in event_types(profile):
         return None
-    try:
-        msgspec.convert(value, _exact_types(profile)[kind])
-    except msgspec.ValidationError:
+    dates = [f"/{name}" for name in DATE_TIMES[profile].get(kind or "entry", ())]
+    findings = RecordValidator(profile).findings(kind or "entry", copy.deepcopy(value))
+    if any(finding.rule != rules.UNSAFE_INTEGER and finding.pointer not in dates for finding in findings):
         return None
     definitions = msgspec.json.decode(read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json"))["$defs"]
     expected = _by_schema(copy.deepcopy(value), definitions[kind or "entry"], definitions)
@@ -153,15 +155,14 @@ def _told(item: Record | Gap) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("target", TARGETS)
 @settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
-def test_lines_decoded_together_are_what_each_is_alone(profile: Profile, target: Target, data: st.DataObject) -> None:
-    """Records, values, events and gaps do not depend on what lines are decoded into, nor on their neighbours."""
+def test_records_and_gaps_are_those_of_the_exact_path(profile: Profile, data: st.DataObject) -> None:
+    """Records, values, events and gaps do not depend on where the input is cut, nor on their neighbours."""
     lines = data.draw(_lines(profile))
     stream = b"".join(line + b"\n" for line in lines)
     cut = data.draw(st.integers(0, len(stream)))
-    feed = RecordFeed(profile=profile, target=target)
+    feed = RecordFeed(profile=profile)
     found = feed.feed(stream[:cut]) + feed.feed(stream[cut:])
     assert _alone(lines, profile) == [_told(item) for item in found]
     assert sum(isinstance(item, Record) for item in found) == feed.records
@@ -192,32 +193,16 @@ def test_events_go_on_where_records_were_read() -> None:
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-@pytest.mark.parametrize("target", TARGETS)
-def test_hostile_line_hides_behind_no_neighbour(line: bytes, target: Target) -> None:
+def test_hostile_line_hides_behind_no_neighbour(line: bytes) -> None:
     """A line that a fast decoder would take for a record is checked alone, and its neighbours stay records."""
     lines = [STEP + b"}", line, STEP + b"}"]
-    found = RecordFeed(profile="toy/v1", target=target).feed(b"".join(each + b"\n" for each in lines))
+    found = RecordFeed(profile="toy/v1").feed(b"".join(each + b"\n" for each in lines))
     assert _alone(lines, "toy/v1") == [_told(item) for item in found]
-
-
-def test_clean_lines_are_proven_together() -> None:
-    """Nothing is left to be looked at alone in what writers write."""
-    lines = [STEP + b"}", b'{"kind":"region_enter","t":1.0,"region":"a"}']
-    events, kinds, odd = decode_events(lines, "toy/v1")
-    assert ([Step, RegionEnter], ["step", "region_enter"], []) == ([type(event) for event in events], kinds, odd)
-    assert [] == decode_values(lines)[1]
-
-
-def test_many_brackets_over_many_lines_are_not_a_deep_line() -> None:
-    """Only a line that has too many brackets itself is looked at alone."""
-    flat = b'{"kind":"tap","t":1.0,"step":1,"region":"a","shape":[1],"gram":[[1.0],[2.0]]}'
-    assert [] == decode_values([flat] * 40)[1]
-    assert [40] == decode_values([*[flat] * 40, b'{"a":' + b"[" * 65 + b"]" * 65 + b"}"])[1]
 
 
 def test_event_is_of_the_public_type_through_and_through() -> None:
     """What reading gives equals, copies and pickles as an event that a program made."""
-    (record,) = read(STEP + b"}\n", decode="event", profile="toy/v1")
+    (record,) = read(STEP + b"}\n", profile="toy/v1")
     made = Step(t=1.0, step=1, loss=2.5)
     assert (made, made, made) == (record.event, copy.deepcopy(record.event), pickle.loads(pickle.dumps(record.event)))
 
@@ -239,11 +224,10 @@ LOST = [
 """Lines in which a number was not finite, and lines with null for other reasons."""
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_null_is_nan_and_absent_is_none(target: Target) -> None:
+def test_null_is_nan_and_absent_is_none() -> None:
     """A typed event tells what was not finite from what is not there, by line and in blocks, beside any neighbour."""
     for some in [LOST, *([line] for line in LOST), [STEP + b"}", LOST[0], STEP + b"}"]]:
-        found = RecordFeed(profile="toy/v1", target=target).feed(b"".join(line + b"\n" for line in some))
+        found = RecordFeed(profile="toy/v1").feed(b"".join(line + b"\n" for line in some))
         assert _alone(some, "toy/v1") == [_told(item) for item in found]
     first, second, third = (record.event for record in read(b"\n".join([*LOST[:3], b""]), profile="toy/v1"))
     assert (True, None, 0.5, True, 1.0) == (
@@ -265,10 +249,9 @@ def test_type_checkers_know_what_may_be_absent() -> None:
     assert b'{"kind":"step","t":1.0,"step":1,"extra":{"a":null}}' == encode(step) == msgspec.json.encode(step)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_dropped_record_decodes_again(target: Target) -> None:
+def test_dropped_record_decodes_again() -> None:
     """What a record forgot comes back the same, value and event."""
-    record = list(read((STEP + b"}\n") * 2, decode=target))[1]
+    record = list(read((STEP + b"}\n") * 2))[1]
     value, event = record.value, record.event
     record.drop_value()
     assert (value, event) == (record.value, record.event)
@@ -299,8 +282,8 @@ _NULL_RECORDS: dict[Profile, list[tuple[dict[str, Any], dict[str, st.SearchStrat
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
-def test_lines_with_null_decode_together_as_each_alone(profile: Profile, data: st.DataObject) -> None:
-    """Whatever members the lines have, and whatever they say that null was, each is the event that it is alone."""
+def test_lines_with_null_have_the_events_of_the_exact_path(profile: Profile, data: st.DataObject) -> None:
+    """Whatever members the lines have, and whatever they say that null was."""
     of_profile = st.sampled_from(_NULL_RECORDS[profile])
     records = of_profile.flatmap(
         lambda each: st.fixed_dictionaries({}, optional=each[1]).map(lambda members: {**each[0], **members})
@@ -308,12 +291,11 @@ def test_lines_with_null_decode_together_as_each_alone(profile: Profile, data: s
     few = data.draw(st.lists(records, min_size=1, max_size=3))
     values = data.draw(st.lists(st.sampled_from(few), min_size=1, max_size=9))
     lines = [json.dumps(value).encode() for value in values]
-    events, kinds, odd = decode_events(lines, profile)
-    tag = {"toy/v1": "kind", "kaun/v1": "type"}.get(profile, "")
-    for index, (line, value) in enumerate(zip(lines, values, strict=True)):
-        alone = event_of(line, value, value.get(tag), profile)
-        if index not in odd:
-            assert (type(alone), repr(alone)) == (type(events[index]), repr(events[index]))
-            assert value.get(tag) == kinds[index]
+    found = RecordFeed(profile=profile).feed(b"".join(line + b"\n" for line in lines))
+    assert _alone(lines, profile) == [_told(item) for item in found]
+    for record in found:
+        if record.event is not None:
+            assert repr(record.event) == repr(typed(record.raw, record.kind, profile))
         else:
-            assert events[index] is None
+            with pytest.raises(msgspec.ValidationError):
+                typed(record.raw, record.kind, profile)

@@ -4,13 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from property_examples import examples
-from strategies import kinds, records
 from toyspec.findings import Profile
-from toyspec.format.integers import take_integers, take_integers_of_all, take_integers_of_manifest
+from toyspec.format.integers import take_integers, take_integers_of_manifest
 from toyspec.generated.toy_v1 import Step, Tap
 from toyspec.reading.reader import read
 
@@ -55,24 +51,6 @@ def test_integers_inside_objects_arrays_and_maps_are_found() -> None:
     assert [("total_epochs",)] == take_integers_of_manifest({"total_epochs": 3.0, "created_at": 1.0})
 
 
-@pytest.mark.parametrize("profile", ["toy/v1", "metrics/v1", "kaun/v1"])
-def test_all_at_once_is_one_after_the_other(profile: Profile) -> None:
-    """What is proven for a block changes nothing in the result."""
-
-    @settings(max_examples=examples(80), deadline=None)
-    @given(st.data())
-    def same(data: st.DataObject) -> None:
-        chosen = data.draw(st.lists(st.sampled_from(kinds(profile)), max_size=4))
-        values = [data.draw(records(profile, kind)) for kind in chosen]
-        alone = json.loads(json.dumps(values))
-        for value, kind in zip(alone, chosen, strict=True):
-            take_integers(value, profile, kind)
-        take_integers_of_all(values, profile, chosen)
-        assert repr(alone) == repr(values)
-
-    same()
-
-
 def test_reader_gives_integers_in_values_and_events() -> None:
     """A record, its typed event and the bare events agree; the line is kept unchanged."""
     lines = [
@@ -81,15 +59,14 @@ def test_reader_gives_integers_in_values_and_events() -> None:
         b'{"kind":"tap","t":2.0,"step":2e0,"region":"a","layer":null,"shape":[4.0],"dtype":"f16"}',
     ]
     data = b'{"kind":"run_start","t":0,"run_id":"a"}\n' + b"".join(line + b"\n" for line in lines)
-    for found in (list(read(data))[1:], list(read(data, decode="event"))[1:]):
-        assert [(1, 71200), (2, None), (2, None)] == [(item["step"], item.get("wall_us")) for item in found]
-        assert {int} == {type(item["step"]) for item in found}
-        assert lines == [item.raw for item in found]
-        assert Step(t=1.0, step=1, loss=2.0, wall_us=71200) == found[0].event
-        found[0].drop_value()
-        assert (int, 1) == (type(found[0]["step"]), found[0]["step"])
-    bare = list(read(data, decode="event").events())[1:]
-    assert Step(t=2.0, step=2, loss=1.0) == bare[1]
+    found = list(read(data))[1:]
+    assert [(1, 71200), (2, None), (2, None)] == [(item["step"], item.get("wall_us")) for item in found]
+    assert {int} == {type(item["step"]) for item in found}
+    assert lines == [item.raw for item in found]
+    assert Step(t=1.0, step=1, loss=2.0, wall_us=71200) == found[0].event
+    found[0].drop_value()
+    assert (int, 1) == (type(found[0]["step"]), found[0]["step"])
+    assert Step(t=2.0, step=2, loss=1.0) == list(read(data).events())[2]
     report = read(data + lines[0]).report
     assert report.uncommitted is not None
     assert int is type(report.uncommitted["step"])

@@ -84,7 +84,7 @@ def test_named_profile_is_never_in_doubt() -> None:
 def test_records_of_another_format_are_given_as_they_are() -> None:
     """Reading, all modes and typed events work without a profile; numbers are what their text says."""
     data = b'{"step":1.0,"loss":2}\n{"kind":"step","t":1}\n'
-    for records in (list(read(data)), list(read(data, decode="event")), list(read(data, decode="event").events())):
+    for records in (list(read(data)), list(read(data).events())):
         assert [(None, None, None), (None, None, None)] == [(each.profile, each.kind, each.event) for each in records]
         assert [float, int] == [type(records[0]["step"]), type(records[0]["loss"])]
     assert "complete" == read(data, mode="strict", attempts="latest").report.state

@@ -3,18 +3,14 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from run_facts import facts
-from toyspec.format.number_columns import columns
 from toyspec.reading.reader import Reading
-
-if TYPE_CHECKING:
-    from toyspec.findings import Profile
 
 CASES = Path(__file__).resolve().parents[3] / "conformance/cases"
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
@@ -89,22 +85,3 @@ def test_any_lines_are_alike(lines: list[bytes], tmp_path_factory: pytest.TempPa
     by_columns, by_records = both(path)
     os.unlink(path)
     assert by_records == by_columns
-
-
-@pytest.mark.parametrize("profile", ["toy/v1", "metrics/v1"])
-def test_pieces_add_up_to_the_text(profile: Profile) -> None:
-    """Every byte is in one piece, and lines of one shape are together."""
-    text = (
-        b'{"kind":"step","t":1,"step":2,"loss":1.5,"epoch":0.5}\n' * 3
-        + b"\n{\n"
-        + b'{"step":1,"wall_time_ms":5.0,"loss":null}\n' * 2
-    )
-    pieces = columns(text, profile)
-    assert len(text) == sum(piece["bytes"] for piece in pieces)
-    numbers = next(piece for piece in pieces if piece["lines"])
-    rows = numbers["rows"]
-    assert rows is not None
-    if profile == "toy/v1":
-        assert (3, [1.0] * 3, [0.5] * 3) == (numbers["lines"], list(rows[1]), list(rows[2] or ()))
-    else:
-        assert (2, [0.005] * 2, None) == (numbers["lines"], list(rows[1]), rows[2])

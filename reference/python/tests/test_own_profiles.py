@@ -113,7 +113,6 @@ def test_reader_and_follower_take_the_directory(profile: Path, tmp_path: Path) -
     assert ["start", "probe", "end"] == [record.kind for record in records]
     assert (1, int) == (records[1]["n"], type(records[1]["n"]))
     assert ("probes/v1", "complete", None) == (reading.report.profile, reading.report.state, records[1].event)
-    assert 3 == len(list(read(path, profile="probes/v1", decode="event")))
     with follow(path, profile=str(profile)) as follower:
         assert ["start", "probe", "end", "ended"] == [item.kind for item in follower]
 

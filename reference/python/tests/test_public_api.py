@@ -90,7 +90,7 @@ def test_no_event_of_the_corpus_has_a_sentinel() -> None:
     """A member of an event that the record lacks is None, in every stream of the corpus; no event has null for it."""
     events = 0
     for path in STREAMS_OF_THE_CORPUS:
-        reading = toyspec.read(path.read_bytes(), mode="salvage", decode="event", dialect=None)
+        reading = toyspec.read(path.read_bytes(), mode="salvage", dialect=None)
         for record in reading:
             if record.event is not None:
                 events += 1
@@ -134,7 +134,6 @@ def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
     ("function", "options"),
     [
         (toyspec.read, {"mode": "x"}),
-        (toyspec.read, {"decode": "x"}),
         (toyspec.read, {"attempts": "x"}),
         (toyspec.history, {"attempts": "x"}),
         (toyspec.list_runs, {"read": "x"}),

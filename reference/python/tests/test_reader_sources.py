@@ -145,8 +145,6 @@ def test_misuse_is_refused_at_once() -> None:
         read(RUN, mode="lenient")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="profile is 'toy/v2'"):
         read(RUN, profile="toy/v2")
-    with pytest.raises(ValueError, match="decode is 'type'"):
-        read(b"", decode="type")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="attempts is 'some'"):
         read(RUN, attempts="some")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="source is a int"):

@@ -23,7 +23,7 @@ from toyspec.cli.shown_things import has_things, named_things, thing_objects
 from toyspec.cli.terminal import Terminal, columns, tell
 from toyspec.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.escaping import encodable, printable, shortened
-from toyspec.format.record_mapping import values_in, with_lost_numbers
+from toyspec.format.record_mapping import said_in, with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
@@ -311,7 +311,7 @@ def _labels(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
     # An evaluation that was made once has its own line.
-    once = {name for event in run.evals.values() for name in values_in(event, "toy/v1", "eval")}
+    once = {name for event in run.evals.values() for name in said_in(event, "toy/v1", "eval")[0]}
     told = {name: curve for name, curve in run.series.items() if name not in once or curve.count > 1}
     names = [shortened(name, _NAME_CHARS) for name in told]
     room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)

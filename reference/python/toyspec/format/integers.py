@@ -6,7 +6,6 @@ A decoder gives ``1.0`` as a float. Where the schema types an integer, it is the
 from __future__ import annotations
 
 from functools import cache
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from toyspec.format.profiles import tag_of
@@ -14,7 +13,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.generated.rules import INTEGER_AS_FLOAT, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator
 
     from toyspec.findings import Profile
 
@@ -30,29 +29,17 @@ def take_integers(value: dict[str, Any], profile: Profile | None, kind: str | No
 
     Records of unknown kind, and of profiles that do not allow such integers, do not change.
     """
-    fields = _integer_fields(profile).get(kind)
-    return list(_take_members(value, fields, ())) if fields else []
+    fields = _integer_fields(profile).get(kind, {})
+    for key in fields:
+        # Most records do not change.
+        if type(value.get(key)) in _CHANGING:
+            return list(_take_members(value, fields, ()))
+    return []
 
 
 def take_integers_of_manifest(value: dict[str, Any]) -> list[Path]:
     """Do for the manifest of a kaun/v1 run what ``take_integers`` does for a record."""
     return list(_take_members(value, _only_integers(FIELDS["kaun/v1"]["run"]), ()))
-
-
-def take_integers_of_all(
-    values: Sequence[dict[str, Any]], profile: Profile | None, kinds: Sequence[str | None]
-) -> None:
-    """Do for each of *values*, records of *kinds*, what ``take_integers`` does.
-
-    No call is made for a record that does not change.
-    """
-    for key in _integer_keys(profile, frozenset(kinds)):
-        if not _CHANGING.isdisjoint(set(map(type, map(dict.get, values, repeat(key))))):
-            break
-    else:
-        return
-    for value, kind in zip(values, kinds, strict=True):
-        take_integers(value, profile, kind)
 
 
 def _take_members(value: dict[str, Any], fields: dict[str, Any], path: Path) -> Iterator[Path]:
@@ -75,13 +62,6 @@ def _taken(item: Any, declared: Any, path: Path) -> Generator[Path, None, Any]:
         for index, part in enumerate(item):
             item[index] = yield from _taken(part, declared[1], (*path, index))
     return item
-
-
-@cache
-def _integer_keys(profile: Profile | None, kinds: frozenset[str | None]) -> tuple[str, ...]:
-    """Return the keys that may lead to an integer in a record of one of *kinds*."""
-    fields = _integer_fields(profile)
-    return tuple(dict.fromkeys(key for kind in kinds for key in fields.get(kind, ())))
 
 
 @cache

@@ -121,12 +121,9 @@ def validate_line(line: Line, *, max_line_bytes: int = MAX_LINE_BYTES) -> Valida
 
 def decode(data: bytes) -> dict[str, Any] | None:
     """Return the object of a readable line, None for every other line, blank ones included."""
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
-        from toyspec.format.line_validation import is_shallow
-
-        if not is_shallow(data):
-            return None
-    if holds_long_number([data]):
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and not is_shallow(data):
+        return None
+    if len(data) >= _LONG_NUMBER and holds_long_number([data]):
         return validate(data, first=False).value
     try:
         value = _DECODER.decode(data)

@@ -116,7 +116,8 @@ def _laid_out(digits: str, position: int) -> str:
 
 def number(value: Any) -> float | int | None:
     """Return *value* when it is a JSON number, else None."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_number = type(value) is float or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value if is_number else None
 
 
 def is_number_or_null(value: Any) -> bool:

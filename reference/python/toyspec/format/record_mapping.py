@@ -143,34 +143,26 @@ def is_known(profile: Profile | None, kind: str | None) -> bool:
     return (kind or _MAPPINGS[profile].untagged) in fields or "entry" in fields
 
 
-def values_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> Values:
-    """Return the metrics that a record says by name: None for null, NaN and infinities where it says what null was.
+def said_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> tuple[Values, dict[str, str]]:
+    """Return the metrics and the texts that a record says, by name.
 
-    A boolean is 1.0 or 0.0.
+    A metric is None for null, and NaN or an infinity where the record says what null was; a boolean is 1.0 or 0.0.
+    Texts are strings, and values without names of their own, as JSON: lists of anything but a few numbers, and what is
+    empty or nested too deep; NaN and infinities are written in them as Python and JavaScript spell them.
     """
     data = _data_in(value, profile, kind)
+    named = value.get("texts") if mapping_of(profile).of_kind(kind).values == "object" else None
+    own = {name: text for name, text in named.items() if isinstance(text, str)} if isinstance(named, dict) else {}
     if _PLAIN.issuperset(map(type, data.values())):
-        return data
-    measures = {name: float(each) if type(each) is bool else each for name, each in data.items()}
-    return {name: each for name, each in measures.items() if type(each) in _PLAIN}
-
-
-def texts_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, str]:
-    """Return the texts that a record says by name: strings, and values without names of their own, as JSON.
-
-    Those are lists of anything but a few numbers, and what is empty or nested too deep; NaN and infinities are written
-    in them as Python and JavaScript spell them.
-    """
-    data = _data_in(value, profile, kind)
-    if not _PLAIN.issuperset(map(type, data.values())):
-        found = {name: _json(each) if type(each) in _NESTED else each for name, each in data.items()}
-        data = {name: each for name, each in found.items() if type(each) is str}
-    else:
-        data = {}
-    texts = value.get("texts") if mapping_of(profile).of_kind(kind).values == "object" else None
-    if not isinstance(texts, dict):
-        return data
-    return data | {name: text for name, text in texts.items() if isinstance(text, str)}
+        return data, own
+    values: Values = {}
+    texts: dict[str, str] = {}
+    for name, each in data.items():
+        if type(each) in _PLAIN or type(each) is bool:
+            values[name] = float(each) if type(each) is bool else each
+        else:
+            texts[name] = _json(each) if type(each) in _NESTED else each
+    return values, texts | own
 
 
 def _json(value: Any) -> str:
@@ -186,9 +178,9 @@ def _data_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -
     read = mapping.of_kind(kind)
     if read.values == "none":
         return {}
-    if isinstance(value.get("nonfinite"), dict):
+    if "nonfinite" in value:
         value = with_lost_numbers(value)
-    prefix = _prefix(value, read, kind)
+    prefix = _prefix(value, read, kind) if read.names else ""
     if prefix is None:
         return {}
     found = _READERS[read.values](value, _Reading(mapping, read, profile, kind))
@@ -279,11 +271,16 @@ class _Reading(NamedTuple):
 
 def _members(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
     """Return the numbers of a record, what its schema does not declare, and what is in its extra."""
-    places = reading.mapping.places
-    own = {name: member for name, member in value.items() if type(member) in _PLAIN and name not in places}
-    others = value.keys() - _types(reading).keys() - own.keys() - places
+    places, types = reading.mapping.places, _types(reading)
+    own: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, member in value.items():
+        if name not in places and type(member) in _PLAIN:
+            own[name] = member
+        elif name not in types and name not in places:
+            others[name] = member
     if others:
-        own |= _named(_parts({name: member for name, member in value.items() if name in others}), own)
+        own |= _named(_parts(others), own)
     extra = value.get("extra")
     if not isinstance(extra, dict):
         return own
@@ -371,7 +368,7 @@ _READERS: dict[str, Callable[[dict[str, Any], _Reading], dict[str, Any]]] = {
 
 def _prefix(value: Mapping[str, Any], read: KindMapping, kind: str | None) -> str | None:
     """Return what precedes the names of metrics; None where the record does not say whose they are."""
-    if not read.names or read.names == "shared":
+    if read.names == "shared":
         return ""
     thing = _thing(value, read)
     if read.names == "thing":

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-# A type is a name, or a tuple of a constructor and its parts; any field may also be null.
+# A type is a name, or a tuple of a constructor and its parts.
 FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind': 'string',
                           'schema': 'string',
                           't': 'number',
@@ -372,3 +372,41 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('kin
 DATE_TIMES: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('started_at',), 'run_end': ('ended_at',), 'run_resume': ('resumed_at',)},
  'metrics/v1': {},
  'kaun/v1': {}}
+
+# Paths of what may be null; * is any member of a map or an array.
+NULLABLE: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('model/rope_base', 'cost/flops_per_token'),
+            'step': ('loss', 'ppl', 'lr', 'grad_norm', 'logprob', 'extra/*', 'mtp_loss'),
+            'tap': ('layer',
+                    'head',
+                    'l2',
+                    'min',
+                    'max',
+                    'mean',
+                    'abs_mean',
+                    'sparsity',
+                    'per_head_l2/*',
+                    'gram/*/*'),
+            'grad': ('head', 'l2', 'min', 'max', 'mean', 'abs_mean', 'sparsity', 'per_head_l2/*', 'gram/*/*'),
+            'op_timing': (),
+            'drift': ('cos_to_init', 'l2_to_init', 'head', 'freq'),
+            'sample': ('reward', 'rewards/*', 'advantage'),
+            'eval': ('loss', 'ppl'),
+            'compare': ('loss_delta', 'ppl_ratio'),
+            'region_enter': (),
+            'region_exit': (),
+            'note': (),
+            'run_end': ('final_loss', 'quality_gate/value', 'final_mtp_loss', 'mtp_sig', 'energy_joules'),
+            'run_resume': (),
+            'system': ('extra/*',),
+            'scalars': ('epoch', 'values/*'),
+            'define': (),
+            'artifact': (),
+            'media': ('seconds',),
+            'histogram': (),
+            'alert': ('value',),
+            'reference': (),
+            'align': ('cos', 'dfa_norm', 'bp_norm'),
+            'mask': ('density',),
+            'route': ('shares/*', 'g0_mean', 'aux')},
+ 'metrics/v1': {'entry': ('loss', 'grad_norm', 'throughput_samples_per_sec', 'extra/*')},
+ 'kaun/v1': {'run': (), 'scalar': ('value',)}}

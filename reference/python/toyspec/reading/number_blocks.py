@@ -1,32 +1,29 @@
-"""Reads the numbers of a stream as columns, without an object for each record; an engine keeps the columns."""
+"""Reads the numbers of a stream as columns: the engine makes them of the bytes, plain Python of records."""
 
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from itertools import groupby
+from math import nan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from toyspec.engine import native
 from toyspec.findings import Profile
 from toyspec.format.line_validation import decode
-from toyspec.format.lines import Line
-from toyspec.format.number_columns import columns as plain_columns
-from toyspec.reading.records import RecordFeed
+from toyspec.format.record_mapping import MILLISECONDS, mapping_of
+from toyspec.generated.fields import FIELDS
+from toyspec.generated.limits import BINARY32_LIMIT
+from toyspec.reading.records import Record, RecordFeed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toyspec.format.number_columns import Piece
     from toyspec.reading.attempts import Attempts
-    from toyspec.reading.records import Record
 
     Number = TypeVar("Number", int, float)
     import toyspec_engine
-
-
-# In plain Python, a scalar takes as long by columns as by itself.
-_PROFILES = {"native": ("toy/v1", "metrics/v1", "kaun/v1"), "python": ("toy/v1", "metrics/v1")}
 
 
 class Rows(NamedTuple):
@@ -89,11 +86,9 @@ class NumberFeed(RecordFeed):
             found += super().feed(chunk[at:end])
             at = end
         engine = native()
-        if self._profile is None or self._profile not in _PROFILES["python" if engine is None else "native"]:
-            return found + super().feed(chunk[at:])
-        text = chunk[at : chunk.rfind(b"\n") + 1]
-        pieces = plain_columns(text, self._profile) if engine is None else self._pieces(engine, text, self._profile)
-        for piece in pieces:
+        if engine is None or self._profile is None or self._profile not in get_args(Profile):
+            return [*found, *_in_blocks(super().feed(chunk[at:]))]
+        for piece in self._pieces(engine, chunk[at : chunk.rfind(b"\n") + 1], self._profile):
             end = at + piece["bytes"]
             is_block = piece["lines"] and self._is_whole(chunk, at, end)
             found += [self._block(piece, chunk[at + piece["last"] : end])] if is_block else super().feed(chunk[at:end])
@@ -104,18 +99,18 @@ class NumberFeed(RecordFeed):
         """Return whether a block has everything that matters of the lines of *chunk* from *begin* to *end*."""
         return True
 
-    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[toyspec_engine.PieceFields]:
         """Return what the compiled *engine* finds in the whole lines *text*."""
         # The latest scalar of a tag is found by its place.
         find = engine.step_columns if profile == "kaun/v1" else engine.columns
-        pieces: Sequence[Piece] = find(text, profile)
+        pieces: Sequence[toyspec_engine.PieceFields] = find(text, profile)
         return pieces
 
-    def _block(self, piece: Piece, last_line: bytes) -> NumberBlock:
+    def _block(self, piece: toyspec_engine.PieceFields, last_line: bytes) -> NumberBlock:
         assert self._profile is not None
         return number_block(self._profile, piece, self._skip(piece, last_line))
 
-    def _skip(self, piece: Piece, last_line: bytes) -> tuple[int, int]:
+    def _skip(self, piece: toyspec_engine.PieceFields, last_line: bytes) -> tuple[int, int]:
         """Pass over the lines of *piece*; return number and offset of the first."""
         number, offset = self._splitter.position
         self._splitter.skip(piece["lines"], piece["bytes"])
@@ -123,7 +118,7 @@ class NumberFeed(RecordFeed):
         value = decode(last)
         assert value is not None, "the engine takes readable lines only"
         self.records += piece["lines"] - 1
-        self._record(Line(number + piece["lines"] - 1, offset + piece["last"], len(last), last, b""), value)
+        self._record(last, number + piece["lines"] - 1, offset + piece["last"], value)
         return number, offset
 
 
@@ -133,8 +128,8 @@ class StepFeed(NumberFeed):
     The steps of a block have the same metrics.
     """
 
-    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
-        pieces: Sequence[Piece] = engine.step_columns(text, profile)
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[toyspec_engine.PieceFields]:
+        pieces: Sequence[toyspec_engine.PieceFields] = engine.step_columns(text, profile)
         return pieces
 
 
@@ -148,12 +143,12 @@ class ExactStepFeed(StepFeed):
 class LossFeed(NumberFeed):
     """Gives blocks with no metric but the loss that is a member of the steps."""
 
-    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[Piece]:
-        pieces: Sequence[Piece] = engine.member_columns(text, profile, ["loss"])
+    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[toyspec_engine.PieceFields]:
+        pieces: Sequence[toyspec_engine.PieceFields] = engine.member_columns(text, profile, ["loss"])
         return pieces
 
 
-def number_block(profile: Profile, piece: Piece, place: tuple[int, int]) -> NumberBlock:
+def number_block(profile: Profile, piece: toyspec_engine.PieceFields, place: tuple[int, int]) -> NumberBlock:
     """Return the block of *piece*, whose first line has number and offset *place*."""
     line, offset = place
     rows = piece["rows"]
@@ -171,6 +166,77 @@ def number_block(profile: Profile, piece: Piece, place: tuple[int, int]) -> Numb
         places=dict(zip(names, map(_rows, piece["places"]), strict=False)),
         minimized=dict(piece["minimized"]),
     )
+
+
+_NUMBERS = frozenset([float, int])
+_NUMBERS_OR_NULL = _NUMBERS | {type(None)}
+_MOST_STEP = (1 << 63) - 1
+
+
+def _in_blocks(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield *items* with a block in place of successive steps that have the same keys and nothing but numbers."""
+    for keys, group in groupby(items, _keys_of):
+        records = list(group)
+        block = None if keys is None else _block_of(records)
+        yield from records if block is None else [block]
+
+
+def _keys_of(item: Any) -> tuple[Any, ...] | None:
+    """Return the keys and the phase of a step; None for anything else."""
+    if not isinstance(item, Record) or (item.profile, item.kind) not in (("toy/v1", "step"), ("metrics/v1", None)):
+        return None
+    extra, phase = item.value.get("extra", {}), item.value.get("phase")
+    if type(extra) is not dict or phase != item.phase or item.value.keys() & extra.keys():
+        return None
+    return (*item.value, "extra", *extra, phase)
+
+
+def _block_of(records: list[Record]) -> NumberBlock | None:
+    """Return the block of *records* with the same keys; None if one has anything but the numbers of a step."""
+    first, profile, kind = records[0].value, records[0].profile, records[0].kind
+    read, values = mapping_of(profile), [record.value for record in records]
+    assert profile is not None
+    assert read.time is not None
+    if not {"step", read.time.key} <= first.keys():
+        return None
+    steps, times = ([value[key] for value in values] for key in ("step", read.time.key))
+    epochs = [value[read.epoch] for value in values] if read.epoch in first else None
+    columns = {key: [value["extra"][key] for value in values] for key in first.get("extra", {})}
+    columns |= {key: [value[key] for value in values] for key in first if key not in (*read.places, "extra")}
+    is_plain = {*map(type, steps)} == {int} and {*map(type, [*times, *(epochs or ())])} <= _NUMBERS
+    if not is_plain or not all({*map(type, column)} <= _NUMBERS_OR_NULL for column in columns.values()):
+        return None
+    if min(times) < 0 or not 0 <= min(steps) <= max(steps) <= _MOST_STEP:
+        return None
+    if profile == "metrics/v1":
+        losses = columns.get("loss", ())
+        if not first.keys() <= FIELDS["metrics/v1"]["entry"].keys() or not all(map(_is_binary32, losses)):
+            return None
+        times = [time / MILLISECONDS for time in times]
+    try:
+        rows = Rows(array("q", steps), array("d", times), None if epochs is None else array("d", epochs))
+        found = {name: (rows.steps, _with_nan(column)) for name, column in columns.items()}
+    except OverflowError:
+        return None
+    return NumberBlock(
+        profile=profile,
+        line=records[0].line,
+        offset=records[0].offset,
+        kinds=[(kind or "entry", len(records))],
+        phase=records[0].phase,
+        times=(rows.times[0], rows.times[-1]),
+        steps=(steps[0], steps[-1]),
+        columns=found,
+        rows=rows,
+    )
+
+
+def _is_binary32(loss: float | None) -> bool:
+    return loss is None or abs(loss) < BINARY32_LIMIT
+
+
+def _with_nan(column: list[float | None]) -> array[float]:
+    return array("d", [nan if number is None else number for number in column])
 
 
 def parted(block: NumberBlock, attempts: Attempts) -> tuple[NumberBlock | None, NumberBlock | None]:

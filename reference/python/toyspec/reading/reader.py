@@ -17,7 +17,7 @@ from toyspec.read_reports import Gap, ReadReport
 from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.records import Record, RecordFeed, Target
+from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import Source, locate_stream, open_source
 from toyspec.reading.stream_names import unreadable
 
@@ -72,13 +72,11 @@ class Reading:
         return next(self._records)
 
     def events(self) -> Iterator[Any]:
-        """Iterate over events in place of records, which is faster: each as its type, for example ``Step``.
+        """Iterate over events in place of records: each as its type, for example ``Step``.
 
         A record of an unknown kind or with a wrong field has no event; it is yielded as a record. Unknown keys are
         in records only. Raises as iterating does.
         """
-        if self._walk.gives_events():
-            return self._records
         return (record if record.event is None else record.event for record in self._records)
 
     def give_numbers(self, of: NumbersOf = "records") -> bool:
@@ -127,13 +125,6 @@ class _Walk:
         self.report: ReadReport | None = None
         self._mode = mode
         self._new_feed = feed
-
-    def gives_events(self) -> bool:
-        """Switch to bare events if nothing was read yet and records are not needed; return whether it did."""
-        if self._has_begun or self._attempts == "latest" or self._new_feed.func is not RecordFeed:
-            return False
-        self._new_feed = partial(self._new_feed, target="bare event")
-        return True
 
     def gives_numbers(self, of: NumbersOf) -> bool:
         """Switch to blocks of numbers if nothing was read yet; return whether it did."""
@@ -296,7 +287,6 @@ def read(  # noqa: PLR0913 - each is an option of its own
     mode: Mode = "tail",
     profile: Profile | str | None = None,
     attempts: AttemptView = "all",
-    decode: Target = "value",
     max_line_bytes: int = MAX_LINE_BYTES,
     name: str | None = None,
     dialect: DialectChoice | str | None = "auto",
@@ -308,9 +298,8 @@ def read(  # noqa: PLR0913 - each is an option of its own
     is detected by default; a file of another format has none, and its records are not interpreted. It may also be the
     directory of a user's profile; its records have no ``event``. *attempts*
     ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so it cannot read pipes.
-    *decode* ``"event"`` makes ``record.event`` fast and ``record.value`` slow; both stay equal. *max_line_bytes* is the
-    longest line that is read, LF excluded. *name* is the name of the file that bytes or the file object come from: it
-    decides the profile if no record does.
+    *max_line_bytes* is the longest line that is read, LF excluded. *name* is the name of the file that bytes or the
+    file object come from: it decides the profile if no record does.
 
     The log of another program is recognized and read by its *dialect*: each record is a ``Row`` with ``step``,
     ``time``, ``epoch``, ``phase`` and ``values``. *dialect* may also be the name of one; None recognizes none.
@@ -320,7 +309,6 @@ def read(  # noqa: PLR0913 - each is an option of its own
     """
     check_choice("mode", mode, get_args(Mode))
     check_choice("attempts", attempts, get_args(AttemptView))
-    check_choice("decode", decode, get_args(Target))
     profile = None if profile is None else _profile(profile)
     choice = DialectChoice.of(dialect)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
@@ -344,7 +332,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     read_as = _read_as(opened, detect, choice) if known is None and choice.name is not None else None
     feed: NewFeed
     if read_as is None:
-        feed = partial(RecordFeed, target=decode, profile=known, detect=detect, max_line_bytes=max_line_bytes)
+        feed = partial(RecordFeed, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
         # Imported with the first log of another program: start-up time counts.
         feed = partial(read_as.feed, max_line_bytes=max_line_bytes)

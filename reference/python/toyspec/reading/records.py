@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.findings import Profile
-from toyspec.format.decoding import decode_events, decode_values, event_of, valid_member
-from toyspec.format.integers import take_integers, take_integers_of_all
+from toyspec.format.decoding import event_of, valid_member
+from toyspec.format.integers import take_integers
 from toyspec.format.known_formats import is_of_another_format
 from toyspec.format.line_validation import decode, validate, validate_line
-from toyspec.format.lines import Line, LineSplitter, offsets_of
+from toyspec.format.lines import Line, LineSplitter
 from toyspec.format.numbers import number
-from toyspec.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind, tag_of
+from toyspec.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind
 from toyspec.format.record_mapping import (
     TimeOrigin,
     Values,
     goal_in,
     is_known,
     mapping_of,
+    said_in,
     start_in,
-    texts_in,
-    values_in,
 )
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
     from toyspec.logs.documents import DocumentCutter
     from toyspec.read_reports import Fragment
 
-Target = Literal["value", "event"]
-"""What a line is decoded into at once; the other is decoded on demand, which takes longer."""
 _SHOWN_BYTES = 60
 
 
@@ -101,7 +97,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
     """The kind that the record declares as a string; None if it does not, or the profile has no kinds."""
     _value: dict[str, Any] | None = None
     _event: Any = ...
-    _values: Values | None = None
+    _said: tuple[Values, dict[str, str]] | None = None
+    _is_step: bool | None = None
 
     @property
     def step(self) -> int | float | None:
@@ -129,7 +126,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
         """The phase that the record names, if it is a valid one."""
         mapping = mapping_of(self.profile)
         phase = None if mapping.phase is None else self.value.get(mapping.phase)
-        return phase if isinstance(phase, str) and phase in mapping.phases else None
+        return phase if type(phase) is str and phase in mapping.phases else None
 
     @property
     def values(self) -> Values:
@@ -139,14 +136,16 @@ class Record(msgspec.Struct, eq=False, gc=False):
         and a slash; the value of a kaun scalar, by its tag; the numbers of a record of a user's profile; and those of
         all other kinds, after the kind, and what it speaks about: ``grad/wte/l2``.
         """
-        if self._values is None:
-            self._values = values_in(self.value, self.profile, self.kind)
-        return self._values
+        if self._said is None:
+            self._said = said_in(self.value, self.profile, self.kind)
+        return self._said[0]
 
     @property
     def texts(self) -> dict[str, str]:
         """The texts by name; empty if the record has none."""
-        return texts_in(self.value, self.profile, self.kind)
+        if self._said is None:
+            self._said = said_in(self.value, self.profile, self.kind)
+        return self._said[1]
 
     @property
     def start(self) -> dict[str, Any] | None:
@@ -189,6 +188,11 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def is_step(self) -> bool:
         """Whether the record is one of the steps that a run consists of, with a valid step; its phase may be any."""
+        if self._is_step is None:
+            self._is_step = self._is_a_step()
+        return self._is_step
+
+    def _is_a_step(self) -> bool:
         read = mapping_of(self.profile).of_kind(self.kind)
         if read.role != "step" or self.step is None:
             return False
@@ -219,13 +223,13 @@ class Record(msgspec.Struct, eq=False, gc=False):
         The formats of dates and the rules that relate records are not checked here; the checker does that.
         """
         if self._event is ...:
-            self._event = event_of(self.raw, self.value, self.kind, self.profile)
+            self._event = event_of(self.value, self.kind, self.profile, has_null=b"null" in self.raw)
         return self._event
 
     def drop_value(self) -> None:
         """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
         self._value = None
-        self._values = None
+        self._said = None
         self._event = ...
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -287,21 +291,18 @@ class RecordFeed(CutFeed):
     """Makes records from a stream that arrives in pieces of any size.
 
     *profile* None means that the first record decides: *detect* returns the profile, by default from the record
-    alone; its second argument says whether a line was unreadable. *target* changes the speed of records, not their
-    content; with ``bare event`` a record that has an event is replaced by it. *max_line_bytes* is the longest line that
-    is read, LF excluded.
+    alone; its second argument says whether a line was unreadable. *max_line_bytes* is the longest line that is read,
+    LF excluded.
     """
 
     def __init__(
         self,
         *,
-        target: Target | Literal["bare event"] = "value",
         profile: Profile | None = None,
         detect: Callable[..., Profile | None] = detect_profile,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._splitter: LineSplitter = LineSplitter(max_line_bytes=max_line_bytes)
-        self._target = target
         self._detect = detect
         self._named = profile
         self._profile = profile
@@ -315,10 +316,22 @@ class RecordFeed(CutFeed):
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records that *chunk* commits, and a gap for each unreadable line, in order."""
-        found = self._feed(chunk)
-        if self._target != "bare event" or Record not in set(map(type, found)):
+        found: list[Any] = []
+        number, offset = self._splitter.position
+        lines = self._splitter.cut(chunk)
+        if lines is None:
+            # One of the lines may be too long.
+            for line in self._splitter.feed(chunk):
+                self._take(line, found)
             return found
-        return [item if not isinstance(item, Record) or item.event is None else item.event for item in found]
+        for at, data in enumerate(lines, number):
+            value = decode(data)
+            if value is not None:
+                found.append(self._record(data, at, offset, value))
+            elif data:
+                self._take(Line(at, offset, len(data), data, b""), found)
+            offset += len(data) + 1
+        return found
 
     @property
     def is_by_lines(self) -> bool:
@@ -328,24 +341,6 @@ class RecordFeed(CutFeed):
     def skip(self, size: int) -> None:
         """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
         self._splitter.skip(0, size)
-
-    def _feed(self, chunk: bytes) -> list[Any]:
-        found: list[Record | Gap] = []
-        number, offset = self._splitter.position
-        lines = self._splitter.cut(chunk)
-        if lines is None:
-            # One of the lines may be too long.
-            for line in self._splitter.feed(chunk):
-                self._take(line, found)
-            return found
-        for index, data in enumerate(lines):
-            if self._is_decided:
-                self._take_block(lines[index:] if index else lines, number, offset, found)
-                break
-            self._take(Line(number, offset, len(data), data, b""), found)
-            number += 1
-            offset += len(data) + 1
-        return found
 
     @property
     def profile(self) -> Profile | None:
@@ -378,98 +373,22 @@ class RecordFeed(CutFeed):
         """Count from *line* and *offset* on: the bytes that come next are from there. Call it before any are fed."""
         self._splitter.skip(line - 1, offset)
 
-    def _take_block(self, lines: list[bytes], number: int, offset: int, found: list[Record | Gap]) -> None:
-        """Add the records and gaps of *lines*, the first at *number* and *offset*; no call is made for a line."""
-        if self._target == "bare event" and self._profile is not None:
-            events, kinds, rest = decode_events(lines, self._profile)
-            if not rest:
-                found.extend(events)
-                last = Line(
-                    number + len(lines) - 1, self.committed - len(lines[-1]) - 1, len(lines[-1]), lines[-1], b""
-                )
-                self._count(len(lines), _record_of(last, None, self._profile, kinds[-1]))
-                return
-        records, odd = self._records(lines, (number, offset), self._profile)
-        if not odd:
-            found.extend(records)
-            self._count(len(records), records[-1])
-            return
-        alone = set(odd)
-        for index, record in enumerate(records):
-            if index in alone:
-                self._take(Line(record.line, record.offset, len(record.raw), record.raw, b""), found)
-            else:
-                self._count(1, record)
-                found.append(record)
-
-    def _records(
-        self, lines: list[bytes], place: tuple[int, int], profile: Profile | None
-    ) -> tuple[list[Record], list[int]]:
-        """Return a record of each line from *place* on, and the indexes of lines that must be decoded one by one."""
-        number, offset = place
-        offsets = offsets_of(lines, offset)
-        if self._target == "value" or profile is None:
-            values, kinds, odd = _values(lines, profile)
-            return list(map(Record, lines, count(number), offsets, repeat(profile), kinds, values)), odd
-        events, kinds, rest = decode_events(lines, profile)
-        nothing = repeat(None)
-        records = list(map(Record, lines, count(number), offsets, repeat(profile), kinds, nothing, events))
-        if not rest:
-            return records, []
-        values, kinds, odd = _values([lines[index] for index in rest], profile)
-        for index, value, kind in zip(rest, values, kinds, strict=True):
-            held = records[index]
-            records[index] = Record(held.raw, held.line, held.offset, profile, kind, value)
-        return records, [rest[index] for index in odd]
-
-    def _take(self, line: Line, found: list[Record | Gap]) -> None:
-        value = decode(line.data) if line.data else None
-        if value is not None:
-            found.append(self._record(line, value))
-        elif line.data != b"":
-            self._validate(line, found)
-
-    def _record(self, line: Line, value: dict[str, Any]) -> Record:
+    def _record(self, data: bytes, number: int, offset: int, value: dict[str, Any]) -> Record:
         if not self._is_decided:
             self._profile = self._detect(value)
             self._is_decided = True
         kind = record_kind(value, self._profile)
         take_integers(value, self._profile, kind)
-        record = _record_of(line, value, self._profile, kind)
-        self._count(1, record)
-        return record
+        self.last = Record(data, number, offset, self._profile, kind, value)
+        self.records += 1
+        return self.last
 
-    def _count(self, number: int, last: Record) -> None:
-        self.records += number
-        self.last = last
-
-    def _validate(self, line: Line, found: list[Record | Gap]) -> None:
+    def _take(self, line: Line, found: list[Record | Gap]) -> None:
         verdict = validate_line(line, max_line_bytes=self._splitter.max_line_bytes)
         if verdict.value is not None:
-            found.append(self._record(line, verdict.value))
+            assert line.data is not None, "a record is made from a readable line"
+            found.append(self._record(line.data, line.number, line.offset, verdict.value))
         elif verdict.status == "unreadable":
             finding = next(finding for finding in verdict.findings if finding.rule != rules.DUPLICATE_KEY)
             self.gap_bytes += line.length + 1
             found.append(Gap(line.number, line.offset, line.length + 1, finding.rule, finding.message))
-
-
-def _values(
-    lines: list[bytes], profile: Profile | None
-) -> tuple[list[dict[str, Any] | None], list[str | None], list[int]]:
-    """Return the object of each line, its kind, and the indexes of lines to decode one by one; these are None."""
-    values, odd = decode_values(lines)
-    tag = tag_of(profile)
-    kinds = [None if value is None else value.get(tag) for value in values]
-    if not {str} >= set(map(type, kinds)):
-        kinds = [kind if isinstance(kind, str) else None for kind in kinds]
-    if not odd:
-        take_integers_of_all(values, profile, kinds)
-    else:
-        there = [index for index, value in enumerate(values) if value is not None]
-        take_integers_of_all([values[index] for index in there], profile, [kinds[index] for index in there])
-    return values, kinds, odd
-
-
-def _record_of(line: Line, value: dict[str, Any] | None, profile: Profile | None, kind: str | None) -> Record:
-    assert line.data is not None, "a record is made from a readable line"
-    return Record(line.data, line.number, line.offset, profile, kind, value)

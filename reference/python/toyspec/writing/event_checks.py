@@ -13,7 +13,7 @@ from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.format.date_times import is_date_time
-from toyspec.format.decoding import event_types, fitting
+from toyspec.format.decoding import event_types, typed
 from toyspec.format.line_validation import validate
 from toyspec.generated.fields import DATE_TIMES
 from toyspec.generated.limits import MAX_LINE_BYTES
@@ -52,7 +52,7 @@ def check_record(line: bytes, kind: str | None) -> None:
     if kind not in event_types("toy/v1") or kind is None:
         return
     try:
-        event = fitting(line, kind, "toy/v1")
+        event = typed(line, kind, "toy/v1")
     except msgspec.ValidationError as error:
         place, found, choices = _PLACE.search(str(error)), _found_at(str(error), line), _choices_at(str(error), kind)
         fact = f"{error}, which is {found}" if found else str(error)

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from toyspec.errors import StreamClosedError, StreamRefusedError, let_through, must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
-from toyspec.format.decoding import fitting
+from toyspec.format.decoding import typed
 from toyspec.format.line_validation import holds_long_number
 from toyspec.format.redaction import Redaction
 from toyspec.format.run_files import leaves_bundle
@@ -91,7 +91,7 @@ def ready_step(event: Step) -> bytes | None:
     try:
         line = _encode(event)
         # Decoding finds values that the field does not allow; encoding again finds other spellings.
-        found = _STEP_DECODER.decode(line) if b"null" not in line else fitting(line, "step", "toy/v1")
+        found = _STEP_DECODER.decode(line) if b"null" not in line else typed(line, "step", "toy/v1")
         is_ready = _encode(found) == line and (not found.extra or list(found.extra) == sorted(found.extra))
         # The type allows an integer of any length.
         is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
