@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from errno import EACCES
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from toyspec.distributed.running import Work, results_of
-from toyspec.distributed.threads import Threads
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
 from toyspec.places.opening import place_of, request_seconds
@@ -52,7 +50,6 @@ class Syncing:
         self._target = target or target_of(self.address)
         self._settings = settings
         self._runs: dict[str, RunSync] = {}
-        self._passed_over = (0, "")
 
     def once(self, pace: Pace = "all", on_result: OnResult | None = None) -> SyncReport:
         """Send what is missing of every run; raise OSError where the place cannot be listed.
@@ -60,35 +57,17 @@ class Syncing:
         *on_result* gets each result, their number so far, and the number of runs.
         """
         found = self._found()
+        report = SyncReport(root=self.root, address=self.address, runs=[], is_rehearsal=self._settings.is_rehearsal)
         new = {directory: address for directory, address in found.items() if directory not in self._runs}
-        listed = self._listed(new) if new else {}
+        listed = self._listed(new, report) if new else {}
         for directory, address in new.items():
             self._runs[directory] = RunSync(directory, address, self._target, self._settings)
-
-        def bring(directories: list[str]) -> list[RunResult]:
-            return [self._runs[each].bring(pace, listed.get(each)) for each in directories]
-
-        results = []
-        # Each run is a batch of its own: what it has to send is not known before it was compared.
-        work: Work[str, RunResult] = Work(bring, lambda _: 0, self._lost)
-        with closing(results_of(found, work, Threads(JOBS))) as done:
-            for _, result in done:
-                results.append(result)
+        with ThreadPoolExecutor(JOBS) as threads:
+            for result in threads.map(lambda run: self._runs[run].bring(pace, listed.get(run)), found):
+                report.runs.append(result)
                 if on_result is not None:
-                    on_result(result, len(results), len(found))
-        number, example = self._passed_over
-        self._passed_over = (0, "")
-        return SyncReport(
-            root=self.root,
-            address=self.address,
-            runs=results,
-            passed_over=number,
-            example=example,
-            is_rehearsal=self._settings.is_rehearsal,
-        )
-
-    def _lost(self, directory: str, reason: str) -> RunResult:
-        return RunResult(run=directory, address=self._runs[directory].address, outcome="failed", facts=[reason])
+                    on_result(result, len(report.runs), len(found))
+        return report
 
     def watch(self, watching: Watching, on_pass: Callable[[SyncReport], None]) -> None:
         """Send what is missing again and again, until it is over; a single run that has ended and was sent ends it too.
@@ -135,21 +114,20 @@ class Syncing:
                 found[directory] = self.address if below == "." else f"{self.address}/{below}"
         return found
 
-    def _listed(self, runs: dict[str, str]) -> dict[str, dict[str, Entry]]:
-        """Return the objects of each of *runs*; others are passed over in pages, counted, and not kept."""
+    def _listed(self, runs: dict[str, str], report: SyncReport) -> dict[str, dict[str, Entry]]:
+        """Return the objects of each of *runs*; others are passed over in pages, counted in *report*, and not kept."""
         if len(runs) < len(self._runs):
             # A few that have come since: each is listed by itself.
             return {}
         by_address = {address: directory for directory, address in runs.items()}
         found: dict[str, dict[str, Entry]] = {directory: {} for directory in runs}
-        others, example = 0, ""
         for entry in self._target.entries(self.address):
             run = run_above(entry.address, by_address, self.address)
             if run is None:
-                others, example = others + 1, example or entry.address
+                report.passed_over += 1
+                report.example = report.example or entry.address
             else:
                 found[by_address[run]][entry.address[len(run) + 1 :]] = entry
-        self._passed_over = (others, example)
         return found
 
 
