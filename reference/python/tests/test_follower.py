@@ -54,7 +54,7 @@ def test_run_directory_that_is_made_while_it_is_looked_for(tmp_path: Path, monke
     """What was nothing when it was looked for, and is a directory when it is opened, is looked for again."""
     run = tmp_path / "r"
 
-    def located(path: str, *names: Any) -> tuple[str, Any]:
+    def located(path: str, *names: Any) -> str:
         found = locate_stream(path, *names)
         if not run.exists():
             run.mkdir()

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
 
+import toyspec
+from hostile_folders import SPECIAL, STREAM, ended, lines
+from toyspec.answers.run_tools import RunTools
+from toyspec.cli.main import main
+from toyspec.errors import StreamUnreadableError
 from toyspec.programs import PIPE, ask_git, start_python
 from toyspec.writing.environment import git_revision, uncommitted_changes
 
 SCRIPT = Path(sys.executable).with_name("toyspec")
 OPTIONAL = ("pyarrow", "duckdb", "trackio", "wandb", "mlflow", "numpy", "tensorboard", "yaml", "PIL", "obstore", "ray")
 STANDARD = ("multiprocessing", "pickle", "signal", "json", "typing", "random", "threading", "copyreg")
-STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="each attack is a process of its own")
 
 
 def hostile_modules(directory: Path, names: tuple[str, ...]) -> Path:
@@ -135,3 +143,84 @@ def test_a_git_of_the_working_directory_is_not_started(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", f"{os.pathsep}{os.environ['PATH']}")
     ask_git(".", "status")
     assert not (tmp_path / "ran").exists()
+
+
+# Special files in the place of every file that is read.
+
+
+BESIDE = (
+    "annotations.jsonl", "run.json", "flow.json", "SHA256SUMS", "events.rank1.jsonl", "console.log", "media",
+    "trainer_state.json", "mlflow.db", "trackio.db", "meta.yaml", "events.out.tfevents.1.host", "run-a.wandb",
+    "values.parquet", "runs.parquet", "catalog.json", "log.csv", "progress.csv", "log.txt", "metrics.jsonl", ".git",
+    "dvclive.json", "events.jsonl.gz", "data.aim", "results.json", "part-0.jsonl", "environment.json",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a folder with a run whose log is special, one with a log beside special files, and such files alone."""
+    make = SPECIAL[request.param]
+    for name in ("log", "beside", "alone"):
+        (tmp_path / name).mkdir()
+    make(tmp_path / "log" / "events.jsonl")
+    make(tmp_path / "log" / "events.rank1.jsonl")
+    (tmp_path / "beside" / "events.jsonl").write_bytes(STREAM)
+    for name in BESIDE:
+        make(tmp_path / "beside" / name)
+        make(tmp_path / "alone" / name)
+    return tmp_path
+
+
+@needs_fork
+@pytest.mark.parametrize("folder", ["fifo", pytest.param("device", marks=pytest.mark.slow)], indirect=True)
+def test_no_command_waits_for_a_special_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has the name of a log or of a file beside one: each command ends, without an internal error."""
+    monkeypatch.chdir(folder)
+    ends = {
+        " ".join(words): found
+        for place in ("log", "beside", ".")
+        for words in lines(place)
+        if (found := ended(lambda: main(words))) not in ("0", "1", "2")  # noqa: B023
+    }
+    assert {} == ends
+
+
+@needs_fork
+@pytest.mark.parametrize("folder", ["fifo", "device"], indirect=True)
+def test_no_tool_of_an_agent_waits_for_a_special_file(folder: Path) -> None:
+    """Each answers or refuses."""
+    tools = RunTools(str(folder))
+    for name in ("log", "beside", "alone", "log/events.jsonl"):
+        for ask in (tools.list_runs, tools.curve, tools.findings):
+            assert "hangs" != ended(lambda: len(ask(name)), 10.0)  # noqa: B023
+        for ask_all in (tools.digest, tools.compare):
+            assert "hangs" != ended(lambda: len(ask_all([name])), 10.0)  # noqa: B023
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["toyspec.toml", "pyproject.toml"])
+def test_settings_that_are_a_fifo_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kind of file that was found, by every command."""
+    os.mkfifo(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert "2" == ended(lambda: main(["ls", "."]))
+
+
+def test_only_a_fifo_that_is_named_is_waited_for(tmp_path: Path) -> None:
+    """In a folder that was named it is refused."""
+    os.mkfifo(tmp_path / "events.jsonl")
+    with pytest.raises(StreamUnreadableError, match="a FIFO, not a regular file"):
+        toyspec.read(tmp_path)
+    writer = threading.Thread(target=(tmp_path / "events.jsonl").write_bytes, args=(STREAM,))
+    writer.start()
+    assert 2 == len(list(toyspec.read(tmp_path / "events.jsonl")))
+    writer.join()
+
+
+def test_files_are_opened_for_reading_in_one_place() -> None:
+    """Only toyspec.files can refuse what is not a file. Resources are files of the package, and a number is open."""
+    package = Path(toyspec.__file__).parent
+    homes = {"files.py", "resources.py", "trainer/text.py", "cli/main.py"}
+    reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax]b?")')
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
+    assert homes == found

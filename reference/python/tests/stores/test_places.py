@@ -320,7 +320,7 @@ def test_file_systems_of_fsspec() -> None:
         memory.pipe_file("/places/runs/a/other.bin", b"x")
         (run,) = list_runs("memory://places/runs")
         assert ("a", 3000) == (run.name, run.last_step)
-        assert "memory://places/runs/a/events.jsonl" == locate_stream("memory://places/runs/a")[0]
+        assert "memory://places/runs/a/events.jsonl" == locate_stream("memory://places/runs/a")
         assert check("memory://places/runs/a").files[0].valid
         assert 3003 == len(list(follow("memory://places/runs/a")))
         with pytest.raises(StreamMissingError):

@@ -118,7 +118,7 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     cursor = None if since is None else AnswerCursor.parse(since)
     if cursor is not None and len(cursor.places) != len(runs):
         raise ValueError(f"the cursor is about {len(cursor.places)} runs, {len(runs)} are named; name the same runs")
-    paths = [locate_stream(public(os.fspath(run)), choice.stream_files)[0] for run in runs]
+    paths = [locate_stream(public(os.fspath(run)), choice.stream_files) for run in runs]
     read = [
         _read(path, cursor.places[at] if cursor else None, around, rules=checked, choice=choice)
         for at, path in enumerate(paths)

@@ -49,7 +49,7 @@ def evidence_of(
     be read, and OSError for its folder.
     """
     choice = dialect or DialectChoice()
-    path, _ = locate_stream(os.fspath(run), choice.stream_files)
+    path = locate_stream(os.fspath(run), choice.stream_files)
     summary = summarize_run(path, dialect=choice)
     values = DigestedRun(summary, None, None)
     values.read(choice)

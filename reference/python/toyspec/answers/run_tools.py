@@ -12,6 +12,7 @@ from toyspec.errors import ToyspecError
 from toyspec.escaping import clipped, shortened
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.log_detection import DialectChoice
+from toyspec.reading.stream_files import found_at
 from toyspec.runs.history import history
 from toyspec.runs.listing import list_runs
 from toyspec.runs.run_facts import differing
@@ -182,6 +183,10 @@ class OutsideRootError(ToyspecError):
     """A path leads out of the folder that may be read."""
 
 
+def _is_file(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 class ContainedPaths:
     """The paths below the folder *root*. Links are looked at whenever a path is asked for."""
 
@@ -202,7 +207,7 @@ class ContainedPaths:
             raise OutsideRootError(
                 f"{shown!r} has a link that leads out of the folder that may be read; remove the link"
             )
-        return found
+        return found_at(found) if _is_file(found) else found
 
     def clean_folders(self, path: str) -> tuple[list[str], int]:
         """Return the folders at or below *path* without links that lead outside, and the number of others."""
@@ -211,7 +216,7 @@ class ContainedPaths:
             raise OutsideRootError(f"{shortened(path, _SHOWN_CHARS)!r} is outside of the folder that may be read")
         dirty = set(self._dirty(folder))
         if not dirty:
-            return [folder], 0
+            return [found_at(folder) if _is_file(folder) else folder], 0
         clean: list[str] = []
         pending = [folder]
         while pending:

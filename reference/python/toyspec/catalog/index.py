@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 from toyspec.catalog.records import END, path_of, size_of, stream_of
 from toyspec.errors import CatalogError
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -133,7 +134,7 @@ class IndexComparison:
         """Return the paths of the runs whose rows do not count any more, and the number of those that are gone."""
         old = {path_of(record) for record, kind in self._gone.items() if kind in _RUNS}
         gone = old - {path_of(record) for _, record in self._unread()} if old else old
-        with open(self._records, "rb") as file:
+        with open_file(self._records) as file:
             old = old.union(path_of(record) for record in compress(_split(file), self._live))
         return {path.decode() for path in old}, len(gone)
 
@@ -146,14 +147,14 @@ class IndexComparison:
 
     def _unread(self) -> Iterator[tuple[int, bytes]]:
         """Yield the places and the records of the streams that have to be read."""
-        with open(self._records, "rb") as file:
+        with open_file(self._records) as file:
             yield from compress(enumerate(_split(file)), self._todo)
 
 
 def _read(files: Files) -> Iterator[tuple[bytes, int]]:
     """Yield the records of an index with their kinds; raise CatalogError."""
     try:
-        with open(files.records, "rb") as records, open(files.kinds, "rb") as kinds:
+        with open_file(files.records) as records, open_file(files.kinds) as kinds:
             yield from zip(_split(records), chain.from_iterable(iter(lambda: kinds.read(_BLOCK), b"")), strict=True)
     except OSError as error:
         raise CatalogError(error.filename, f"cannot be read: {error.strerror}; build the catalog again") from None

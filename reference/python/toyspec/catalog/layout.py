@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.errors import CatalogError
+from toyspec.files import open_file
 from toyspec.findings import PathError
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, sync_file, try_lock, write_new_file
 from toyspec.version import __version__
@@ -77,7 +78,7 @@ def read_manifest(catalog: str) -> Manifest:
     """Return the manifest of the directory *catalog*; raise CatalogError."""
     path = os.path.join(catalog, MANIFEST)
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             data = file.read()
     except FileNotFoundError:
         raise CatalogError(catalog, "not a catalog; make one with `toyspec catalog build ROOT --out DIR`") from None

@@ -17,6 +17,7 @@ from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
+from toyspec.files import open_file
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.run_files import ranks_beside
@@ -269,7 +270,7 @@ def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions
 
 def _opened(path: str) -> BinaryIO:
     if not is_address(path):
-        return open(path, "rb", buffering=0)
+        return cast("BinaryIO", open_file(path).detach())
     # Imported with the first address: start-up time counts.
     from toyspec.places.remote_files import RemoteFile
 

@@ -11,6 +11,7 @@ from toyspec.checker.collecting import Collector, Location, RecordFinding, offse
 from toyspec.checker.record_rules import whole_float_message
 from toyspec.errors import StreamError
 from toyspec.escaping import shortened
+from toyspec.files import open_file
 from toyspec.format.integers import take_integers_of_manifest
 from toyspec.format.line_validation import spans, validate
 from toyspec.format.pointers import pointer_to
@@ -54,7 +55,7 @@ def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
     if not os.path.isfile(path):
         return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             # At most as much as there is, since a buffer of the limit would be made at once.
             data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
     except OSError as error:

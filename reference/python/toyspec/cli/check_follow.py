@@ -18,7 +18,7 @@ from toyspec.health.live import LiveHealth
 from toyspec.places.addresses import is_address
 from toyspec.reading.follower import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.live_stream import LiveStream
-from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_source
+from toyspec.reading.stream_files import Source, is_compressed, locate_stream, open_named
 from toyspec.runs.walking import STANDARD_INPUT
 from toyspec.system_calls import cause_of
 
@@ -49,7 +49,7 @@ def follow(
     Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
     """
     try:
-        located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)[0]
+        located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)
         checked = _CheckedStream(located, options, verdict, health)
         if path == STANDARD_INPUT or not _is_regular(located) or is_compressed(located):
             interrupted = _drain(located, checked)
@@ -70,7 +70,7 @@ def _drain(path: str, checked: _CheckedStream) -> bool:
     if path == STANDARD_INPUT:
         source = Source(cast("BinaryIO", io.FileIO(sys.stdin.fileno(), "rb", closefd=False)), name=path)
     else:
-        source = open_source(path, special="allow")
+        source = open_named(path)
     try:
         while data := source.read(_CHUNK_BYTES):
             checked.feed(data)

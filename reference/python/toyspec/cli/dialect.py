@@ -12,6 +12,7 @@ from toyspec.cli.formats.objects import inert_json
 from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.escaping import printable
+from toyspec.files import open_file
 from toyspec.reading.configuration import FILE, find_configuration
 from toyspec.system_calls import cause_of
 
@@ -61,7 +62,7 @@ def run(options: Namespace) -> int:
     if not _NAME.fullmatch(name):
         raise UsageError(f"--name {name!r} must be lower-case letters and digits, with hyphens between words")
     try:
-        with open(options.file, "rb") as file:
+        with open_file(options.file) as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise UsageError(f"{shown(options.file)}: {cause_of(error)}") from None

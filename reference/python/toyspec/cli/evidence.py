@@ -16,6 +16,7 @@ from toyspec.cli.paths import shown
 from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError
 from toyspec.escaping import encodable, printable
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -98,7 +99,7 @@ def _document(file: str) -> dict[str, Any]:
     from toyspec.answers.evidence import FORM
 
     try:
-        with open(file, "rb") as opened:
+        with open_file(file) as opened:
             found = msgspec.json.decode(opened.read())
     except msgspec.DecodeError:
         found = None

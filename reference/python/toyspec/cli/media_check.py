@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from toyspec.cli.health_options import with_findings
+from toyspec.files import open_file
 from toyspec.findings import Finding
 from toyspec.format.run_files import MEDIA_FOLDER, media_file
 from toyspec.generated import rules
@@ -80,7 +81,7 @@ def _digest(path: str) -> str | None:
     if os.path.islink(path) or not os.path.isfile(path):
         return None
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

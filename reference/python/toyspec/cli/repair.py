@@ -12,6 +12,7 @@ from toyspec.cli.parsers import Parser, UsageError, local_path
 from toyspec.cli.paths import shown
 from toyspec.cli.stream_changes import StreamChanges
 from toyspec.escaping import printable_bytes, shortened
+from toyspec.files import open_file
 from toyspec.runs.discovery import find_streams
 from toyspec.writing.repairing import Repair
 from toyspec.writing.repairing import repair as repair_stream
@@ -106,7 +107,7 @@ def _records(plan: Repair) -> str:
 
 def _head(plan: Repair) -> str:
     """Return the beginning of the fragment, inert."""
-    with open(plan.path, "rb") as file:
+    with open_file(plan.path) as file:
         file.seek(plan.committed_bytes)
         head = file.read(_HEAD_BYTES + 1)
     more = "…" if len(head) > _HEAD_BYTES else ""

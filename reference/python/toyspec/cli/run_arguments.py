@@ -65,7 +65,7 @@ def _named(stream: Stream) -> NamedRun:
 def _located(path: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:
     """Return the stream at *path*; for a directory that is not a run, the streams below. Raises StreamError."""
     try:
-        return locate_stream(path, choice.stream_files)[0], []
+        return locate_stream(path, choice.stream_files), []
     except StreamMissingError:
         from toyspec.reading.log_detection import usual_names
         from toyspec.runs.listing import streams_below

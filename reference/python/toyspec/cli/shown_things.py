@@ -42,7 +42,7 @@ def _may_have_texts(path: str) -> bool:
     """Return whether the bytes of the stream have the name of that member: most logs of numbers need no second look."""
     from toyspec.reading.stream_files import open_source
 
-    source = open_source(path, special="refuse")
+    source = open_source(path)
     rest = b""
     try:
         while data := source.read(_PIECE_BYTES):

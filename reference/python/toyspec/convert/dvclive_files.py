@@ -28,6 +28,7 @@ from toyspec.convert.sources import drop_files, files_below, head_of, identity_o
 from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
 
@@ -113,7 +114,7 @@ def _merged(rows: sqlite3.Connection, source: tuple[str, str], ledger: Ledger) -
 
 
 def _rows(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | None, int, str, str]]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         header = file.readline(_LONGEST).decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t")
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 2):
             ledger.items += 1

@@ -72,7 +72,7 @@ class ExportedRun:
     def __init__(self, path: str) -> None:
         """Open the run at *path*, a run directory or a stream; raise SourceError or StreamError if it is none."""
         self.path = path
-        self.stream, _ = locate_stream(path)
+        self.stream = locate_stream(path)
         self._attempts = Attempts()
         self._started_at: int | None = None
         self.start: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, t
 from toyspec.convert.format_modules import ANY_LOG, FORMATS, importer, load
 from toyspec.convert.sources import files_below, head_of
 from toyspec.errors import SourceError, ToyspecError
+from toyspec.files import open_file
 from toyspec.findings import PathError
 from toyspec.reading.log_detection import DialectChoice, usual_names
 from toyspec.reading.stream_files import unpacked_head
@@ -143,7 +144,7 @@ def damage_of(path: str) -> str | None:
 
 
 def _ends_with(path: str, end: bytes) -> bool:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, os.path.getsize(path) - len(end)))
         return file.read() == end
 

@@ -16,6 +16,7 @@ from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import SourceError
 from toyspec.escaping import encodable, shortened
+from toyspec.files import open_file
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address
@@ -269,7 +270,7 @@ def _explained(event: dict[str, Any] | bytes) -> dict[str, Any] | bytes:
 def _earlier(directory: str) -> RunConversion | None:
     """Return the report of the import that made *directory*; None if another program did."""
     try:
-        with open(os.path.join(directory, REPORT_FILE), "rb") as file:
+        with open_file(os.path.join(directory, REPORT_FILE)) as file:
             return msgspec.json.decode(file.read(), type=RunConversion)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

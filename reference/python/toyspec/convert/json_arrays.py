@@ -12,6 +12,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.format.line_validation import validate
 from toyspec.reading.reader import read
 
@@ -67,7 +68,7 @@ def _run(path: str) -> ForeignRun:
 
 
 def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.readline()
         number = 1
         admission = Admission(ledger, INVALID)

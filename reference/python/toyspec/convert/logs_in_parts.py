@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.sources import head_of
+from toyspec.files import open_file
 from toyspec.logs.dialects import dialects
 from toyspec.logs.forms import form_of
 from toyspec.logs.mapping import count_of, time_of
@@ -121,7 +122,7 @@ def _place(path: str) -> str:
 def _pieces_of(path: str, *, is_last: bool) -> Iterator[bytes]:
     """Yield the lines of a file, long ones in pieces."""
     piece = b"\n"
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         while read := file.readline(_PIECE_BYTES):
             yield (piece := read)
     if not (is_last or piece.endswith(b"\n")):

@@ -15,6 +15,7 @@ from toyspec.convert.losses import DAMAGED
 from toyspec.convert.mlflow_import import MlflowImport
 from toyspec.convert.mlflow_others import artifacts_in, local_directory, note_elsewhere
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,7 @@ def _unquoted(text: str) -> str:
 
 
 def _text(path: str) -> str:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return file.read(_LONGEST_TEXT).decode("utf-8", "backslashreplace")
 
 
@@ -126,7 +127,7 @@ def _keys(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _metrics(key: str, path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_TEXT), b""), 1):
             parsed = _line(line.split()) if line.endswith(b"\n") else None
             if parsed is None:

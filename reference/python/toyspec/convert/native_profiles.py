@@ -15,7 +15,7 @@ from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
 from toyspec.reading.log_detection import first_object
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream, open_source
+from toyspec.reading.stream_files import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,8 +76,7 @@ def profile_of(path: str) -> Profile | None:
 
 
 def _opened(path: str) -> Source:
-    stream, special = locate_stream(path)
-    return open_source(stream, special=special)
+    return open_named(path)
 
 
 def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str | None = None) -> Iterator[Record]:

@@ -16,6 +16,7 @@ from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
 from toyspec.convert.timeline import Timeline, earliest
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class _Import:
         if file is None:
             self._ledger.changed(FILE_MISSING, place, path)
             return made
-        with open(file, "rb") as stream:
+        with open_file(file) as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return made | {"uri": file, "size_bytes": os.path.getsize(file), "sha256": digest}
 

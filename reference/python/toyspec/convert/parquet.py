@@ -16,6 +16,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, INVALID, Cause, at_step
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.programs import NOTHING, PIPE, start_python
 from toyspec.writing.logged_values import nonfinite
 
@@ -214,7 +215,7 @@ def has_columns(path: str, names: Iterable[str]) -> bool:
     """Return whether the file at *path* is a Parquet table whose footer names all of *names*."""
     if not is_file(path) or head_of(path, 4) != _MAGIC:
         return False
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, os.path.getsize(path) - _LONGEST_FOOTER))
         end = file.read()
     size = int.from_bytes(end[-8:-4], "little")

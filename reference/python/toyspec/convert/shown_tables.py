@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.convert.sources import object_in
+from toyspec.files import open_text
 from toyspec.writing.media import File, Media, Table
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def rows_of(path: str) -> tuple[list[str], list[list[Any]]] | None:
     try:
         if os.path.getsize(path) > _MOST_BYTES:
             return None
-        with open(path, encoding="utf-8", newline="") as file:
+        with open_text(path, newline="") as file:
             lines = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error):
         return None

@@ -14,6 +14,7 @@ import msgspec
 
 from toyspec.convert.losses import NO_PLACE
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.places.opening import place_of
 from toyspec.system_calls import cause_of
 
@@ -33,7 +34,7 @@ def head_of(path: str, size: int = 4096) -> bytes:
     """Return the first *size* bytes of the regular file at *path*; none of anything else."""
     if not is_file(path):
         return b""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return file.read(size)
 
 

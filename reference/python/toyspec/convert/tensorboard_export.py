@@ -15,6 +15,7 @@ from toyspec.convert.losses import (
     WITHOUT_STEP,
     Cause,
 )
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -102,7 +103,7 @@ class EventExport:
         path = self._run.file_of(value)
         if path is None:
             return b""
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             data = file.read()
         caption = value.get("caption")
         if media_type == _WAV:

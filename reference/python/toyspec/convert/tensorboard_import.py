@@ -15,6 +15,7 @@ from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Ev
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import Timeline, earliest, is_wall
 from toyspec.engine import native
+from toyspec.files import open_file
 from toyspec.writing.media import Audio, Histogram, Image
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class EventImport:
     def _blocks_in(self, path: str) -> Iterator[EventBlock]:
         """Yield the records of the file; what cannot be read is dropped."""
         name = os.path.basename(path)
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             for block in read_blocks(file):
                 if isinstance(block, Damage):
                     self._ledger.lose(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
@@ -206,7 +207,7 @@ def _decoded(payload: bytes) -> Event | None:
 
 def events_of(path: str) -> Iterator[Event]:
     """Yield the events of the file that can be read."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         for block in read_blocks(file):
             if isinstance(block, EventBlock):
                 payloads = block.payloads()
@@ -235,7 +236,7 @@ def first_value_wall(path: str) -> float | None:
 
 def last_wall(path: str) -> float | None:
     """Return the latest time at the end of the file *path*; None without one."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
         blocks = [block for block in read_blocks(file) if isinstance(block, EventBlock)]
     decoded = (_decoded(payload) for block in blocks[-1:] for payload in block.payloads()[-_FIRST_EVENTS:])
@@ -259,7 +260,7 @@ def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:
 
 def _holds(path: str, mark: bytes) -> bool:
     """Return whether the file has the bytes *mark*, without decoding it."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         kept = b""
         while chunk := file.read(_SEARCHED_BYTES):
             if mark in chunk or mark in kept + chunk[: len(mark)]:

@@ -30,6 +30,7 @@ from toyspec.convert.timeline import Timeline, earliest
 from toyspec.convert.trackio_export import write_runs
 from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
 from toyspec.errors import SourceError
+from toyspec.files import open_file
 from toyspec.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
 
@@ -180,7 +181,7 @@ def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
     unread: dict[str, str] = {}
     for file in files:
         unread[file] = os.path.dirname(file)
-        with open(file, "rb") as lines:
+        with open_file(file) as lines:
             for value in map(json_of, lines):
                 if not isinstance(value, dict) or not isinstance(value.get("run"), str):
                     continue
@@ -222,7 +223,7 @@ def _fragment_rows(
     files: list[str], run_id: str, ledger: Ledger, is_new: Callable[[dict[str, Any]], bool] = bool
 ) -> Iterator[tuple[str, Any, Any, Any]]:
     for file in files:
-        with open(file, "rb") as lines:
+        with open_file(file) as lines:
             for number, line in enumerate(lines, 1):
                 value = json_of(line)
                 if not isinstance(value, dict):

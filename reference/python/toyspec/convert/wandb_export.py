@@ -17,6 +17,7 @@ from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, NULL, PART_DROPPED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.wandb_leveldb import read_records
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from toyspec.convert.exported_runs import ExportedRun, Item
@@ -192,7 +193,7 @@ def _await_end(path: str) -> None:
 def _has_ended(path: str) -> bool:
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         found = (messages.kind_and_body(record)[0] for record in read_records(file) if isinstance(record, bytes))
         return messages.EXIT in found
 

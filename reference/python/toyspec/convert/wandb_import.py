@@ -17,6 +17,7 @@ from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records
 from toyspec.convert.wandb_media import WandbMedia, taken_objects
 from toyspec.convert.wandb_rows import WandbRows
 from toyspec.convert.wandb_sessions import Beginning, merged, plain
+from toyspec.files import open_file
 from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class WandbImport:
 
     def _messages(self, path: str) -> Iterator[tuple[int, bytes] | Damage]:
         """Yield the kind and the content of each record."""
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             file.seek(0)
             done = 0
             for record in read_records(file):

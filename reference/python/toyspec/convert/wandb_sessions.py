@@ -13,6 +13,7 @@ from toyspec.convert.losses import NO_PLACE, NOT_FINITE
 from toyspec.convert.protobuf import MessageError, fields, text
 from toyspec.convert.timeline import earliest
 from toyspec.convert.wandb_leveldb import read_records
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,7 @@ def _runs_of(files: list[str]) -> list[tuple[str, ...]]:
 
 def _run_of(path: str) -> RunMessage | None:
     """Return what the first run record of *path* says; None if it has none, or cannot be read."""
-    with suppress(OSError), open(path, "rb") as file:
+    with suppress(OSError), open_file(path) as file:
         for record in islice(read_records(file), _FIRST_RECORDS):
             with suppress(MessageError):
                 kind, body = messages.kind_and_body(record) if isinstance(record, bytes) else (0, b"")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.errors import ProfileError, must_be_one_of
+from toyspec.files import open_file
 from toyspec.format import profiles
 from toyspec.format.pointers import name_of
 from toyspec.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
@@ -145,7 +146,7 @@ def load_profile(directory: str) -> OwnProfile:
 
 def _document(path: str) -> Schema:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             document = msgspec.json.decode(file.read())
     except OSError as error:
         raise ProfileError(path, error.strerror or str(error)) from None

@@ -41,7 +41,7 @@ def check_health(
     UnknownFormatError.
     """
     choice = DialectChoice.of(dialect)
-    path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
+    path = locate_stream(public(os.fspath(run)), choice.stream_files)
     return [alert for _, alert in alerts_of(path, rules_of(health), choice)]
 
 

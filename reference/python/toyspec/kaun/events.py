@@ -85,7 +85,7 @@ class ScalarStream:
 
     def _open(self) -> None:
         if self._descriptor < 0:
-            self._descriptor = open_stream(self.path, special="refuse")
+            self._descriptor = open_stream(self.path)
         status = os.fstat(self._descriptor)
         identity = (status.st_dev, status.st_ino)
         if identity != self._identity or status.st_size < self._feed.size:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.errors import UnknownFormatError
 from toyspec.escaping import printable, shortened
+from toyspec.files import open_file
 from toyspec.format.profiles import stream_name
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, Keys, dialect_named, dialect_of, dialects
@@ -155,7 +156,7 @@ def _console_text(head: bytes, path: str) -> bytes:
     """Return more of the text file at *path*; *head* itself where that is all, or *path* is something else."""
     if len(head) < HEAD_BYTES or b"\0" in head or not os.path.isfile(path):
         return head
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return file.read(CONSOLE_BYTES)
 
 

@@ -102,7 +102,7 @@ class MetricsLog:
         log = cls(os.fspath(path), strict=strict, options=options)
         os.makedirs(os.path.dirname(log.path) or ".", exist_ok=True)
         try:
-            descriptor = open_stream(log.path, special="refuse")
+            descriptor = open_stream(log.path)
         except StreamMissingError:
             return log
         try:

@@ -144,7 +144,7 @@ class _Mirroring:
             raise ToyspecError(
                 f"{self._path}: not a toy/v1 run; only these are mirrored. `toyspec import` makes a toy/v1 run of it"
             )
-        stream, _ = locate_stream(self._path)
+        stream = locate_stream(self._path)
         identity = identity_of(record.raw)
         folder = os.path.basename(os.path.dirname(os.path.abspath(stream)))
         run = mirrored(record, identity, folder, self._mirror)

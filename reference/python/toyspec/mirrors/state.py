@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.errors import ToyspecError
+from toyspec.files import open_file
 from toyspec.mirrors.settings import Selecting, Service
 from toyspec.system_calls import SYSTEM_CALLS, try_lock, write_new_file
 
@@ -99,7 +100,7 @@ def _digest(data: bytes) -> str:
 
 def _read(path: str) -> MirrorProgress | None:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return msgspec.json.decode(file.read(), type=MirrorProgress)
     except FileNotFoundError:
         return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toyspec.convert.extras import needed
 from toyspec.convert.wandb_leveldb import read_records
 from toyspec.convert.wandb_messages import HISTORY, kind_and_body, pairs
+from toyspec.files import open_file
 from toyspec.mirrors.destination import ServiceRefusedError
 from toyspec.mirrors.rows import SentHistogram
 
@@ -141,7 +142,7 @@ def _rows_in_files(made: Any) -> int:
 
 def _rows_in(path: str) -> int:
     last = -1
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         for record in read_records(file):
             kind, body = kind_and_body(record) if isinstance(record, bytes) else (0, b"")
             if kind == HISTORY:

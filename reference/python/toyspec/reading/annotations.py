@@ -101,7 +101,7 @@ def _lines(path: str) -> Iterator[bytes | None]:
         data = read_small(path, _MOST_REMOTE_BYTES) or b""
         yield from data.split(b"\n")[:-1]
         return
-    with open(open_stream(path, special="refuse"), "rb") as file:
+    with open(open_stream(path), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
             if line.endswith(b"\n"):
                 yield line[:-1]

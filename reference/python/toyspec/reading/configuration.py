@@ -28,6 +28,7 @@ import msgspec
 
 from toyspec.errors import ToyspecError
 from toyspec.escaping import printable
+from toyspec.files import open_file, open_text
 from toyspec.places.addresses import is_address, public
 
 FILE = "toyspec.toml"
@@ -79,7 +80,7 @@ def find_configuration(directory: str = ".") -> Configuration:
 
 def _content(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
@@ -120,7 +121,7 @@ def place_in_settings(path: str, array: str, at: int, key: str) -> str:
     """
     name = f"[[{array}]]" + (f" key {key}" if key else "")
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return name

@@ -237,7 +237,7 @@ class _Tail:
         self._begin_stream(path)
 
     def _located(self) -> str:
-        return locate_stream(self.path, self._choice.stream_files)[0]
+        return locate_stream(self.path, self._choice.stream_files)
 
     def _begin_stream(self, path: str) -> None:
         self._feed = self._feed_of(path)

@@ -29,7 +29,7 @@ def unknown_format(path: str) -> UnknownFormatError:
 
 def look_at(path: str) -> Look:
     """Return what the file at *path*, which has no profile, looks like; raise StreamError if it is gone."""
-    source = open_source(path, special="refuse")
+    source = open_source(path)
     try:
         head = b""
         while len(head) < HEAD_BYTES and (chunk := source.read(HEAD_BYTES + 1 - len(head))):

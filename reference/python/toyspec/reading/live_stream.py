@@ -264,7 +264,7 @@ class LiveStream:
                 return
 
     def _unpacked(self, file: LiveBytes) -> Iterator[bytes]:
-        source = open_source(file.path, special="refuse")
+        source = open_source(file.path)
         try:
             while data := source.read(self._chunk_bytes):
                 yield data
@@ -282,7 +282,7 @@ class LiveFile(LiveBytes):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = open_stream(path, special="refuse")
+        self._descriptor = open_stream(path)
         status = os.fstat(self._descriptor)
         self._identity = (status.st_dev, status.st_ino)
         self.restart()
@@ -349,7 +349,7 @@ class LiveFile(LiveBytes):
 
     def _open_again(self) -> int | None:
         try:
-            descriptor = open_stream(self.path, special="refuse")
+            descriptor = open_stream(self.path)
         except StreamError:
             return None
         if os.fstat(descriptor).st_ino == self._identity[1]:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from toyspec.errors import StreamError
+from toyspec.files import open_file
 from toyspec.format.line_validation import decode, decode_lenient
 from toyspec.format.lines import OBJECT
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE, detect_profile, stream_name
@@ -173,7 +174,7 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
 
     def _has_log(self, path: str, name: str) -> bool:
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 head = file.read(_FIRST_BYTES)
                 # Most files of other programs are not text.
                 if is_binary(head):

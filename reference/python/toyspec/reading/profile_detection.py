@@ -28,7 +28,7 @@ def read_manifest(directory: str) -> dict[str, Any] | None:
 
             data = read_small(path_in(directory, MANIFEST_FILE), MAX_LINE_BYTES + 1)
             return None if data is None else _object(data)
-        with open(open_stream(os.path.join(directory, MANIFEST_FILE), special="refuse"), "rb") as file:
+        with open(open_stream(os.path.join(directory, MANIFEST_FILE)), "rb") as file:
             data = file.read(MAX_LINE_BYTES + 1)
     except (OSError, StreamError):
         return None

@@ -18,7 +18,7 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
-from toyspec.reading.stream_files import Source, locate_stream, open_source
+from toyspec.reading.stream_files import Source, open_named
 from toyspec.reading.stream_names import unreadable
 
 if TYPE_CHECKING:
@@ -316,9 +316,8 @@ def read(  # noqa: PLR0913 - each is an option of its own
         # Bytes are the stream itself; only files may be compressed.
         opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")
     elif isinstance(source, str | os.PathLike):
-        stream, special = locate_stream(os.fspath(source), choice.stream_files)
-        opened = open_source(stream, special=special)
-        detect = partial(detect_profile_at, stream)
+        opened = open_named(source, choice.stream_files)
+        detect = partial(detect_profile_at, opened.name)
     elif hasattr(source, "read"):
         opened = Source(source)
     else:

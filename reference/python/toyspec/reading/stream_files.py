@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import stat
-import sys
 from errno import EACCES
 from typing import IO, TYPE_CHECKING, Literal, cast
 
 from toyspec.errors import StreamError, StreamMissingError, StreamUnreadableError
+from toyspec.files import NamedFile, descriptor_of
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.places.addresses import is_address, public
 from toyspec.reading.stream_names import STREAM_NAMES, unreadable, usual_name
@@ -22,35 +21,29 @@ if TYPE_CHECKING:
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of gzip data."""
 
-SpecialFiles = Literal["allow", "refuse"]
-"""Whether a FIFO or a device may be read: only if the user named it."""
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-# Opening does not wait if a FIFO replaces the file between stat and open.
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-
-
-def locate_stream(path: str, names: Sequence[str] = ()) -> tuple[str, SpecialFiles]:
+def locate_stream(path: str, names: Sequence[str] = ()) -> str:
     """Return the path of the stream *path*, or of the stream in the run directory *path*; addresses as well.
 
     *names* are tried before the names of toyspec's own streams.
 
-    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError for a place that fails.
+    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError for a place that fails and for
+    a stream in a directory that is not a regular file.
     """
     if is_address(path):
         # Imported with the first address: start-up time counts.
         from toyspec.reading.remote_streams import locate_remote
 
-        return locate_remote(public(path), names), "refuse"
+        return locate_remote(public(path), names)
     if not os.path.isdir(path):
-        return path, "allow"
+        return path
     for name in (*names, *STREAM_NAMES):
         stream = os.path.join(path, name)
         if may_be_there(stream):
-            return stream, "refuse"
+            return found_at(stream)
     named = _usual_file(path)
     if named is not None:
-        return named, "refuse"
+        return found_at(named)
     raise StreamMissingError(
         path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}; `toyspec doctor` names what is in it"
     )
@@ -85,52 +78,25 @@ def may_be_there(path: str) -> bool:
     return True
 
 
-def open_stream(path: str, *, special: SpecialFiles) -> int:
-    """Return a descriptor on the file at *path*, open for reading.
+def open_stream(path: str) -> int:
+    """Return a descriptor on the file at *path*, open for reading; a FIFO or device only if it is a NamedFile.
 
-    A FIFO, where allowed, waits for its writer as a shell would. Raises StreamMissingError if there is no file, and
-    StreamUnreadableError if it cannot be opened or is a special file that is not allowed.
+    Raises StreamMissingError if there is no file, and StreamUnreadableError if it cannot be opened.
     """
     try:
-        mode = os.stat(path).st_mode
-        waits = special == "allow" and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))
-        if not waits:
-            _refuse_special(path, mode)
-        flags = _FLAGS if waits else _FLAGS | _NO_WAIT
-        descriptor = _open_shared(path, flags)
+        return descriptor_of(path)
     except (FileNotFoundError, NotADirectoryError):
         raise StreamMissingError(path, "No such file or directory") from None
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
         raise StreamUnreadableError(path, f"not a usable path: {error}") from error
-    if not waits:
-        try:
-            _refuse_special(path, os.fstat(descriptor).st_mode)
-        except StreamUnreadableError:
-            os.close(descriptor)
-            raise
-    return descriptor
 
 
-def _open_shared(path: str, flags: int) -> int:
-    """Return a descriptor that allows other processes to rename or delete the file."""
-    if sys.platform == "win32":
-        import _winapi
-        import msvcrt
-
-        share_read_write_delete = 7
-        handle = _winapi.CreateFile(path, _winapi.GENERIC_READ, share_read_write_delete, 0, _winapi.OPEN_EXISTING, 0, 0)
-        return msvcrt.open_osfhandle(handle, flags)
-    return os.open(path, flags)
-
-
-def _refuse_special(path: str, mode: int) -> None:
-    if stat.S_ISREG(mode):
-        return
-    kinds = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
-    kind = next((noun for is_kind, noun in kinds if is_kind(mode)), "device")
-    raise StreamUnreadableError(path, f"a {kind}, not a regular file")
+def found_at(path: str) -> str:
+    """Return *path*, which was found and not named by the user; raise what ``open_stream`` raises."""
+    os.close(open_stream(path))
+    return path
 
 
 def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
@@ -138,7 +104,7 @@ def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
 
     Raise what ``open_source`` raises.
     """
-    source = open_source(path, special="refuse")
+    source = open_source(path)
     try:
         head = b""
         while len(head) < size and (chunk := source.read(size - len(head))):
@@ -160,12 +126,12 @@ def stream_size(path: str) -> int:
 def is_compressed(path: str) -> bool:
     """Return whether the stream at *path*, or in the run directory there, is a file of gzip data; False without one."""
     try:
-        stream, _ = locate_stream(path)
+        stream = locate_stream(path)
         if is_address(stream):
             from toyspec.reading.remote_streams import read_small
 
             return read_small(stream, len(GZIP_MAGIC)) == GZIP_MAGIC
-        source = open_source(stream, special="refuse", gzip="keep")
+        source = open_source(stream, gzip="keep")
         try:
             return source.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         finally:
@@ -298,13 +264,23 @@ class Source:
             self.close()
 
 
-def open_source(path: str, *, special: SpecialFiles, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
-    """Return the file or object at *path* as a source that owns it; raise as open_stream does."""
+def open_source(path: str, *, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
+    """Return the file or object at *path* as a source that owns it; open and raise as open_stream does."""
     file: IO[bytes]
     if is_address(path):
         from toyspec.reading.remote_streams import open_remote
 
         file = open_remote(path)
     else:
-        file = cast("IO[bytes]", io.FileIO(open_stream(path, special=special), "rb"))
+        file = cast("IO[bytes]", io.FileIO(open_stream(path), "rb"))
     return Source(file, name=path, on_close="close", gzip=gzip)
+
+
+def open_named(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Source:
+    """Return the source of the stream that ``locate_stream`` returns; raise what that and ``open_source`` raise.
+
+    A FIFO or device is waited for, and read to its end, if it is *path* itself.
+    """
+    named = os.fspath(path)
+    stream = locate_stream(named, names)
+    return open_source(NamedFile(stream) if stream == named else stream)

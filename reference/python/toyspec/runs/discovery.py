@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.engine import native
+from toyspec.files import open_file
 from toyspec.findings import PathError
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.places.addresses import is_address, public
@@ -128,7 +129,7 @@ def _has_numbers(path: str) -> bool:
     if os.path.basename(path) in OF_A_BUNDLE:
         return False
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             head = file.read(_NUMBERED_BYTES)
     except OSError:
         return False
@@ -175,7 +176,8 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
             yield found
         elif len(found) > 2:
             path, size, identity, is_hinted, is_link, is_sealed = found
-            yield Stream(path, size, root, is_hinted, identity, identity.partition(" ")[0], is_link, is_sealed)
+            version = identity.partition(" ")[0]
+            yield Stream(path, size, root, is_hinted, identity, version, is_link, is_sealed)
         else:
             path, (number, words) = found
             yield PathError(path, words if number is None else os.strerror(number))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.engine import native
+from toyspec.files import descriptor_of, open_file
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.generated.runs import LOSS_NAMES
 from toyspec.places.addresses import is_address
@@ -43,7 +43,6 @@ _GROWTH = 8
 _SHAPING = frozenset(["run_start", "run_resume"])
 _RESUMPTION = b"run_resume"
 _PIECE_BYTES = 1 << 20
-_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_bytes: int | None = None) -> RunSummary:
@@ -57,14 +56,13 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     if is_address(path):
         return _summary_of(path, _remote_ends(path), dialect)
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = descriptor_of(path)
     except OSError:
         return summarize_run(path, dialect=dialect)
     try:
-        status = os.fstat(descriptor)
-        size = status.st_size
+        size = os.fstat(descriptor).st_size
         whole = _WHOLE_BYTES if checked_bytes is None else checked_bytes
-        ends = _read_ends(path, descriptor, size, whole) if stat.S_ISREG(status.st_mode) else None
+        ends = _read_ends(path, descriptor, size, whole)
         found = None if ends is None else (ends, size)
     except OSError:
         found = None
@@ -93,7 +91,7 @@ def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoic
 def _resumptions(path: str) -> Iterator[Record]:
     """Yield the resumptions in the stream at *path*; none if it cannot be read any more."""
     rest = b""
-    with suppress(OSError), open(path, "rb", buffering=0) as file:
+    with suppress(OSError), open_file(path).detach() as file:
         while piece := file.read(_PIECE_BYTES):
             block = rest + piece
             end = block.rfind(b"\n") + 1

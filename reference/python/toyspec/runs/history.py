@@ -68,7 +68,7 @@ def history(
     check_choice("attempts", attempts, get_args(AttemptView))
     choice = DialectChoice.of(dialect)
     wanted = [metrics] if isinstance(metrics, str) else metrics
-    path, _ = locate_stream(public(os.fspath(run)), choice.stream_files)
+    path = locate_stream(public(os.fspath(run)), choice.stream_files)
     table = _Table(wanted, x, attempts)
     with read(path, mode="salvage", dialect=choice) as reading:
         reading.give_numbers("exact steps")

@@ -74,7 +74,7 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     summarize = partial(_summary, summarize_run if read == "whole" else summarize_ends, choice)
     may_be_other = choice.is_named or choice.may_be_own
     found = (
-        engine_ends([each for each in streams if not each.path.endswith(".json")])
+        engine_ends([each for each in streams if not each.path.endswith(".json") and each.is_regular])
         if read == "ends" and not may_be_other
         else {}
     )

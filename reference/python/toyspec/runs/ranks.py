@@ -15,7 +15,7 @@ from toyspec.findings import PathError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import is_of_latest_attempt, rank_streams
 from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream
+from toyspec.reading.stream_files import found_at, locate_stream
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunState
 
@@ -131,7 +131,7 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     found = rank_streams(directory) if os.path.isdir(directory or os.curdir) else {}
     # All but a directory of streams of ranks is a run of one process.
-    places = found or {0: locate_stream(path)[0]}
+    places = found or {0: locate_stream(path)}
     logs: dict[int, _RankLog] = {}
     errors: list[PathError] = []
     for rank, place in places.items():
@@ -180,7 +180,7 @@ class _RankLog:
     """The stream of one rank."""
 
     def __init__(self, path: str) -> None:
-        self.summary = summarize_run(path)
+        self.summary = summarize_run(found_at(path))
         self.last_at: float | None = None
         self._base: tuple[float, float] | None = None
         self._step: tuple[float, float] | None = None

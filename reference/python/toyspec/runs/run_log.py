@@ -231,7 +231,7 @@ class RunLog:
 
     def _source(self) -> Source:
         # The directory was named, not this file: a FIFO in its place must not block.
-        return open_source(self._stream, special="refuse")
+        return open_source(self._stream)
 
     def _loss_in(self, record: Record) -> tuple[Sequence[int], Sequence[float]]:
         """Return number and loss of *record*, if it is a step of the run's own phase with a valid loss."""

@@ -31,7 +31,7 @@ def summarize_run(
     and is in the summary's report.
     """
     choice = dialect or DialectChoice()
-    stream, _ = locate_stream(path, choice.stream_files)
+    stream = locate_stream(path, choice.stream_files)
     summary = RunSummary(stream, metric)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_numbers()

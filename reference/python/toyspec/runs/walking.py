@@ -58,6 +58,11 @@ class Stream(msgspec.Struct, frozen=True):
         return not self.identity or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
 
     @property
+    def is_regular(self) -> bool:
+        """False for a FIFO or a device, which only a user can name."""
+        return self.root is not None or os.path.isfile(self.path)
+
+    @property
     def is_below(self) -> bool:
         """True where neither the stream nor the directory that it is in was named."""
         return self.root is not None and os.path.dirname(self.path) != self.root.rstrip(os.sep)

@@ -11,6 +11,7 @@ from errno import ENOENT
 from typing import TYPE_CHECKING
 
 from toyspec.errors import PlaceError
+from toyspec.files import open_file
 from toyspec.places.place import ChangedError, Entry, FetchedBytes
 from toyspec.stores.spans import ShortenedError
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
@@ -52,7 +53,7 @@ class Folder:
         entry = self.status(address)
         if identity is not None and entry.identity != identity:
             raise ChangedError(address)
-        with _reported(address), open(_path(address), "rb") as file:
+        with _reported(address), open_file(_path(address)) as file:
             file.seek(offset)
             return FetchedBytes(file.read(size), entry)
 
@@ -173,7 +174,7 @@ def _is_gone(name: re.Match[str]) -> bool:
 
 
 def _joined(path: str, size: int, span: Span | None) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         while size > 0 and (block := file.read(min(size, _BLOCK_BYTES))):
             size -= len(block)
             yield block

@@ -41,7 +41,7 @@ class LocalFile:
     def __init__(self, path: str, *, lines: bool) -> None:
         """Open it; raise StreamError. With *lines*, it ends for its reader with its last committed line."""
         self.path = path
-        self.descriptor = open_stream(path, special="refuse")
+        self.descriptor = open_stream(path)
         status = os.fstat(self.descriptor)
         self.signature = Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         self.size = status.st_size

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.errors import ToyspecError
+from toyspec.files import open_file
 from toyspec.tracker.models import Depth, Model, count_parameters, find_depth, gradients
 
 if TYPE_CHECKING:
@@ -193,5 +194,5 @@ def accelerators() -> tuple[Accelerator, ...]:
         accelerators: tuple[Accelerator, ...]
 
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "accelerators.json")
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return msgspec.json.decode(file.read(), type=Figures).accelerators

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.engine import native
+from toyspec.files import open_file
 from toyspec.reading.attempts import Attempts
 from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
@@ -182,7 +183,7 @@ class CurveStore:
     def load(self, path: str, identity: Identity | None) -> StoredCurves | None:
         """Return what is kept of the stream at *path*; None if that is another one, or not of *identity*."""
         try:
-            with open(self._file(path), "rb") as file:
+            with open_file(self._file(path)) as file:
                 data = file.read()
             size = int.from_bytes(data[:ITEM], "little")
             head = msgspec.json.decode(data[ITEM : ITEM + size])
@@ -201,7 +202,7 @@ class CurveStore:
     def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
         """Return the rows of the runs below *root*, with the identities of their streams, by path."""
         try:
-            with open(self._rows_file(root), "rb") as file:
+            with open_file(self._rows_file(root)) as file:
                 found = msgspec.json.decode(file.read())
             if found["format"] != FORMAT:
                 return {}

@@ -84,7 +84,7 @@ def read_curves(
     Raises StreamError; damage is skipped.
     """
     choice = dialect or DialectChoice()
-    stream, _ = locate_stream(path, choice.stream_files)
+    stream = locate_stream(path, choice.stream_files)
     file = ScannedRun(stream, choice, wanted=wanted)
     try:
         file.read_whole()

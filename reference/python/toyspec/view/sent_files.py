@@ -54,7 +54,7 @@ def is_inside(root: Root, path: str, file: OpenFile) -> bool:
 
 class _File:
     def __init__(self, path: str) -> None:
-        self._descriptor = open_stream(path, special="refuse")
+        self._descriptor = open_stream(path)
         self.status = os.fstat(self._descriptor)
         self.size = self.status.st_size
         self.etag = '"{}"'.format("-".join(f"{each:x}" for each in identity_of(self.status)))

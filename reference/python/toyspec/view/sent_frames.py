@@ -6,6 +6,7 @@ the streams do not say: a run whose stream has another identity is left out.
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import threading
@@ -14,6 +15,8 @@ from operator import itemgetter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
+
+from toyspec.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +156,7 @@ class SentFrames:
 
     def _load(self) -> dict[str, _Run]:
         try:
-            self._file = open(self._path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115 - see close
+            self._file = io.BufferedReader(open_file(self._path).detach(), _BUFFER_BYTES)
             end = self._file.seek(-_SIZE_BYTES, os.SEEK_END)
             begin = end - int.from_bytes(self._file.read(_SIZE_BYTES), "little")
             self._file.seek(begin)

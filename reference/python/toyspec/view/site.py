@@ -9,6 +9,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
+from toyspec.files import open_file
 from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
 from toyspec.format.run_files import parts_below, ranks_beside
 from toyspec.places.addresses import is_address
@@ -103,7 +104,7 @@ def _copied(source: str, target: str) -> tuple[int, str]:
     """Copy a log up to the size that it has now, since a running one grows; return its size and SHA-256."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    opened = cast("BinaryIO", RemoteFile(source)) if is_address(source) else open(source, "rb")  # noqa: SIM115
+    opened = cast("BinaryIO", RemoteFile(source)) if is_address(source) else open_file(source)
     with opened as file, open(target, "xb") as copy:
         left = file.seek(0, os.SEEK_END)
         file.seek(0)

@@ -63,7 +63,7 @@ def annotate(  # noqa: PLR0913 - one for each key of an annotation
     if is_address(path):
         fact = "an address is only read; annotate the run where it was written, or a copy on this machine"
         raise StreamRefusedError(path, "irregular", fact)
-    stream, _ = locate_stream(path)
+    stream = locate_stream(path)
     if not os.path.exists(stream):
         raise StreamMissingError(stream, "No such file or directory")
     file, stream_name = annotations_file(stream)

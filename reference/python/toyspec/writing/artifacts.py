@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from toyspec.files import open_file
 from toyspec.places.addresses import is_address, without_secrets
 from toyspec.writing.opening import free_names
 
@@ -74,7 +75,7 @@ def _facts(path: str) -> dict[str, Any]:
 
 def _digest(path: str) -> str:
     found = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             found.update(block)
     return found.hexdigest()

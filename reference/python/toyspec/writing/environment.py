@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Final
 
+from toyspec.files import open_text
 from toyspec.generated.toy_v1 import Git, Host
 from toyspec.programs import ask_git
 from toyspec.version import __version__
@@ -121,7 +122,7 @@ def _sha_of(reference: str, place: str, shared: str) -> str | None:
 
 
 def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
+    with open_text(path) as file:
         return file.read()
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.errors import let_through
 from toyspec.escaping import shortened
+from toyspec.files import open_file
 from toyspec.format.run_files import media_file
 from toyspec.system_calls import SystemCalls, write_new_file
 
@@ -107,7 +108,7 @@ class Media:
             head, name = self._data[:16], ""
         elif isinstance(given, str | os.PathLike):
             self._path = name = os.fspath(given)
-            with open(name, "rb") as file:
+            with open_file(name) as file:
                 head = file.read(16)
         else:
             return False
@@ -417,7 +418,7 @@ def _write_once(target: str, digest: str, blocks: Iterable[bytes], calls: System
 
 
 def _blocks(path: str) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             yield block
 

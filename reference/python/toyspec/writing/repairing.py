@@ -60,7 +60,7 @@ def repair(
     file is a stream of toyspec, or if a committed line is damaged, which a cut cannot fix, and OSError
     if the system fails; no byte is lost then.
     """
-    stream, _ = locate_stream(os.fspath(path))
+    stream = locate_stream(os.fspath(path))
     try:
         file = AppendFile.reopen(stream, missing="fail", options=Options(calls=calls))
     except FileNotFoundError:

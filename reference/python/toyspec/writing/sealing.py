@@ -68,7 +68,7 @@ def seal(
     system fails; no file is changed then.
     """
     check_choice("existing", existing, ("refuse", "keep"))
-    stream, _ = locate_stream(os.fspath(path))
+    stream = locate_stream(os.fspath(path))
     if not os.path.lexists(stream):
         raise StreamMissingError(stream, "No such file or directory")
     if os.path.basename(stream) not in STREAM_NAMES:

@@ -19,6 +19,7 @@ from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from toyspec.errors import PlaceError
+from toyspec.files import open_text
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
 from toyspec.stores.comparing import Thoroughness, has_digest_of, relation
 from toyspec.stores.run_files import grows, run_above
@@ -328,7 +329,7 @@ def _parts(staged: dict[str, _Staged], runs: frozenset[str]) -> Iterator[dict[st
 
 def _text_of(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:
+        with open_text(path) as file:
             return file.read()
     except FileNotFoundError:
         return ""

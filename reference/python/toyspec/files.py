@@ -1,0 +1,70 @@
+"""Opens files for reading, so that whatever has the name of a file can neither block nor be read without end."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import sys
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+# Opening does not wait if a FIFO replaces the file between stat and open, and no terminal becomes that of the process.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
+
+
+class NamedFile(str):
+    """A path that the user named: it may be a FIFO or a device too, whose writer is waited for. Not kept."""
+
+    __slots__ = ()
+
+
+class SpecialFileError(OSError):
+    """What has the name of a file is a directory, a FIFO, a socket or a device."""
+
+
+def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Return the regular file at *path*, open for reading; raise OSError, SpecialFileError for anything else."""
+    return open(path, "rb", opener=lambda name, _: descriptor_of(name))
+
+
+def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> io.TextIOWrapper:
+    """Return what ``opened`` does, as UTF-8."""
+    return io.TextIOWrapper(open_file(path), encoding="utf-8", newline=newline)
+
+
+def descriptor_of(path: str) -> int:
+    """Return a descriptor on the regular file at *path*, or on what a NamedFile is.
+
+    Raises OSError, SpecialFileError for anything else.
+    """
+    mode = os.stat(path).st_mode
+    if isinstance(path, NamedFile) and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
+        return _open_shared(path, _FLAGS)
+    _refuse_special(path, mode)
+    descriptor = _open_shared(path, _FLAGS | _NO_WAIT)
+    try:
+        _refuse_special(path, os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _open_shared(path: str, flags: int) -> int:
+    """Return a descriptor that allows other processes to rename or delete the file."""
+    if sys.platform == "win32":
+        import _winapi
+        import msvcrt
+
+        share_read_write_delete = 7
+        handle = _winapi.CreateFile(path, _winapi.GENERIC_READ, share_read_write_delete, 0, _winapi.OPEN_EXISTING, 0, 0)
+        return msvcrt.open_osfhandle(handle, flags)
+    return os.open(path, flags)
+
+
+def _refuse_special(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((noun for is_kind, noun in _KINDS if is_kind(mode)), "device")
+        raise SpecialFileError(errno.EINVAL, f"a {kind}, not a regular file", path)
