@@ -23,7 +23,7 @@ from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.stores import folders, run_sync
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import RunSync, SyncSettings
-from toyspec.stores.syncing import Syncing, Watching, target_of
+from toyspec.stores.syncing import Syncing, target_of
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
@@ -355,7 +355,7 @@ def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:
         passes.append(outcome(report))
         put(run, stream(3 + len(passes), end="" if len(passes) < 3 else "completed"))
 
-    Syncing(str(run), f"{TO}/a", SyncSettings()).watch(Watching(threading.Event(), 0.01), on_pass)
+    Syncing(str(run), f"{TO}/a", SyncSettings()).watch(threading.Event(), 0.01, on_pass)
     assert stream(6) == store.get(LOG)
     assert "sent" == passes[-1]
 

@@ -21,7 +21,7 @@ from toyspec.places.place import ChangedError, Entry
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import SyncSettings
 from toyspec.stores.spans import Span
-from toyspec.stores.syncing import Syncing, Watching
+from toyspec.stores.syncing import Syncing
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 s3_buckets = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
@@ -163,7 +163,7 @@ def test_watching_waits_for_a_place_that_is_away_at_its_start(store: Store, run:
         if len(outcomes) == 2:
             over.set()
 
-    Syncing(str(run.parent), TO, SyncSettings()).watch(Watching(over, 0.01), on_pass)
+    Syncing(str(run.parent), TO, SyncSettings()).watch(over, 0.01, on_pass)
     assert ["failed", "sent"] == outcomes[:2]
     assert stream(3, end="") == store.get(LOG)
 
@@ -189,7 +189,7 @@ def test_watching_survives_a_place_that_is_away(store: Store, run: Path) -> None
         if len(outcomes) == 3:
             over.set()
 
-    Syncing(str(run.parent), TO, SyncSettings()).watch(Watching(over, 0.01), on_pass)
+    Syncing(str(run.parent), TO, SyncSettings()).watch(over, 0.01, on_pass)
     assert ["sent", "failed", "sent"] == outcomes[:3]
     assert stream(400, end="") == store.get(LOG)
 

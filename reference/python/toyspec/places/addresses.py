@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 BUCKETS = frozenset(["s3", "s3a", "gs", "az"])
 """The schemes whose host is a bucket or a container of an account, of which the environment has the credentials."""
-_WEB = ("http", "https")
+WEB = ("http", "https")
+"""The schemes of web servers, which have no list of files."""
 # The name before the @ is a container, not a user.
 _CONTAINER_FIRST = ("abfs", "abfss")
 
@@ -66,7 +67,7 @@ def _apart(path: str) -> tuple[str, str, str]:
     scheme, _, rest = path.partition("://")
     scheme = scheme.lower()
     query = ""
-    if scheme in _WEB:
+    if scheme in WEB:
         rest = rest.partition("#")[0]
         rest, mark, text = rest.partition("?")
         query = mark + text

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from toyspec.errors import PlaceError
-from toyspec.places.addresses import BUCKETS, parts_of, secret_of
+from toyspec.places.addresses import BUCKETS, WEB, parts_of, secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ VARIABLE = "TOYSPEC_REMOTE_SECONDS"
 GROUP = "toyspec.places"
 """The group of entry points whose names are schemes, and whose values are functions such as ``open_place``."""
 
-OWN = dict.fromkeys((*sorted(BUCKETS), "http", "https"), "toyspec.stores.object_stores")
+OWN = dict.fromkeys((*sorted(BUCKETS), *WEB), "toyspec.stores.object_stores")
 """The modules of the schemes that are known without asking a package; each has a function ``open_place``."""
 _ANY_OTHER = "toyspec.stores.file_systems"
 

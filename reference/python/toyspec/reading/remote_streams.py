@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from toyspec.errors import StreamError, StreamMissingError
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.places.addresses import parts_of, path_in
+from toyspec.places.addresses import WEB, parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.places.remote_files import FIRST_BYTES, RemoteFile
 from toyspec.reading.stream_names import STREAM_NAMES, unreadable, usual_name
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.places.place import Entry, Place
-
-_WEB = ("http", "https")
 
 
 def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
@@ -34,7 +32,7 @@ def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
     try:
         place = place_of(address)
         known = (*wanted, *STREAM_NAMES)
-        is_web = parts_of(address).scheme in _WEB
+        is_web = parts_of(address).scheme in WEB
         return _in_web(place, address, known) if is_web else _in_store(place, address, known)
     except OSError as error:
         raise unreadable(address, error) from error

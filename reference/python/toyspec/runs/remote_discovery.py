@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
 from toyspec.findings import PathError
-from toyspec.places.addresses import parts_of, path_in
+from toyspec.places.addresses import WEB, parts_of, path_in
 from toyspec.places.opening import place_of
 from toyspec.reading.remote_streams import entry_in_web, locate_remote, stream_among
 from toyspec.reading.stream_names import STREAM_NAMES, unreadable
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from toyspec.places.place import Entry, Place
     from toyspec.runs.walking import Found, Listing
 
-_WEB = ("http", "https")
-
 
 def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
     """Yield what ``find_streams`` yields, for an address; memory does not grow with the number of other objects."""
     try:
         place = place_of(address)
-        if parts_of(address).scheme in _WEB:
+        if parts_of(address).scheme in WEB:
             yield _only(entry_in_web(place, address), address)
             return
         if address.rpartition("/")[2] in STREAM_NAMES:
@@ -67,7 +65,7 @@ def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tupl
 
     A store is listed once. Raises StreamError.
     """
-    is_web = parts_of(address).scheme in _WEB
+    is_web = parts_of(address).scheme in WEB
     if is_web or address.rpartition("/")[2] in (*names, *STREAM_NAMES):
         return locate_remote(address, names), []
     try:
@@ -76,7 +74,8 @@ def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tupl
         raise unreadable(address, error) from error
     if tree.is_empty:
         return address, []
-    stream = stream_among(tree.names, (*names, *STREAM_NAMES))
+    among = [name for name in tree.names if not is_beside(name)]
+    stream = stream_among(among, (*names, *STREAM_NAMES))
     if stream is not None:
         return path_in(address, stream), []
     return None, [found for found in walk(address, hints, tree.listed) if isinstance(found, Stream)]

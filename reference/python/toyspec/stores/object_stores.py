@@ -21,7 +21,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.errors import PlaceError
-from toyspec.places.addresses import parts_of
+from toyspec.places.addresses import WEB, parts_of
 from toyspec.places.opening import request_seconds
 from toyspec.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
 
@@ -36,7 +36,6 @@ WHOLE_BYTES = 256 << 20
 
 _STATUS = re.compile(r"status code: (\d{3})(?: ([A-Za-z' -]+))?")
 _RETRIES = re.compile(r"after (\d+) retries")
-_WEB = ("http", "https")
 _MOST_RETRIES = 8
 _CONNECT_SECONDS = 10.0
 _BEYOND = ("StartTooLarge", "status code: 416")
@@ -87,7 +86,7 @@ def open_place(scheme: str, host: str, query: str) -> ObjectPlace:
     }
     address = f"{scheme}://{host.rpartition('@')[2]}"
     with reported(address):
-        if scheme in _WEB:
+        if scheme in WEB:
             return ObjectPlace(HTTPStore.from_url(f"{scheme}://{host}/{query}", **options), address)
         if scheme == "az":
             return ObjectPlace(AzureStore(host, **options), address)
@@ -102,7 +101,7 @@ class ObjectPlace:
         self.store = store
         """What obstore knows the bucket or server by."""
         self.root = root
-        self._is_web = root.startswith("http")
+        self._is_web = parts_of(root).scheme in WEB
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from errno import EACCES
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from toyspec.errors import PlaceError
 from toyspec.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 JOBS = 8
 """Number of runs that are sent at the same time: most of it is waiting for the place."""
-
-
-class Watching(NamedTuple):
-    """Until when runs are kept in step."""
-
-    over: threading.Event
-    """Set to end: what is there then is still sent."""
-    every: float
-    """Seconds between two passes."""
 
 
 class Syncing:
@@ -69,8 +60,8 @@ class Syncing:
                     on_result(result, len(report.runs), len(found))
         return report
 
-    def watch(self, watching: Watching, on_pass: Callable[[SyncReport], None]) -> None:
-        """Send what is missing again and again, until it is over; a single run that has ended and was sent ends it too.
+    def watch(self, over: threading.Event, every: float, on_pass: Callable[[SyncReport], None]) -> None:
+        """Send what is missing *every* so many seconds, until *over* is set, or a single run has ended and was sent.
 
         *on_pass* gets the report of each pass. The last one sends all that is there. A place that cannot be listed is
         waited for; one that refuses the first list raises PlaceError.
@@ -78,7 +69,7 @@ class Syncing:
         report = self._passed("all", is_first=True)
         on_pass(report)
         while not self._is_done(report):
-            is_over = watching.over.wait(watching.every)
+            is_over = over.wait(every)
             report = self._passed("all" if is_over else "due")
             on_pass(report)
             if is_over:

@@ -120,8 +120,6 @@ def _once(syncing: Syncing, options: Namespace) -> int:
 
 
 def _watched(syncing: Syncing, options: Namespace) -> int:
-    from toyspec.stores.syncing import Watching
-
     over = threading.Event()
 
     def end(number: int, _: object) -> None:
@@ -136,7 +134,7 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
         where = f"{shown(options.runs)} → {printable(syncing.address)}"
         terminal.line(terminal.styled(f"{where}, every {options.every:g} s; Ctrl-C sends the rest and ends", "dim"))
     try:
-        syncing.watch(Watching(over, options.every), shower.take)
+        syncing.watch(over, options.every, shower.take)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
