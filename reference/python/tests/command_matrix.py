@@ -160,7 +160,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 """What an option is given that names no choices."""
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
-    ("check", "--format"): ("json", "jsonl", "github", "junit"),  # sarif names every rule: check-sorts.txt has one
+    ("check", "--format"): ("json", "jsonl", "github"),  # sarif names every rule: check-sorts.txt has one
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("dialect", "--name"): ("mine", "csv"),
     ("check", "--color"): ("always",),

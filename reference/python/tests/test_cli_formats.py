@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -364,20 +363,3 @@ def test_every_format_takes_every_severity(style: str) -> None:
     """No format fails on any severity, a missing stream or an empty report."""
     severities = [finding(severity=severity) for severity in ("error", "warning", "info")]
     assert formatted(style, report(findings=severities), report(profile=None, state=None), PathError("x", "y"))
-
-
-def test_junit_report_of_several_files_has_nothing_between_its_elements(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each file is a case, and what is around the cases is blank."""
-    for name in "abc":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "events.jsonl").write_bytes(
-            b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n{"kind":"step","t":1.0,"step":1,"loss":1.0}\n'
-        )
-    main(["check", "--format", "junit", str(tmp_path)])
-    root = ET.fromstring(capsys.readouterr().out)
-    (suite,) = root.findall("testsuite")
-    assert 3 == len(suite.findall("testcase"))
-    assert all(not (part.tail or "").strip() for part in root.iter())
-    assert all(not (part.text or "").strip() for part in (root, suite))

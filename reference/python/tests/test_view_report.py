@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from array import array
 from math import isfinite, nan
 from pathlib import Path
@@ -272,16 +271,6 @@ def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
     assert b"| run | state | end | steps | loss |" in toyspec("report", "--md", str(root)).stdout
     assert 2 == toyspec("report", str(root)).returncode
     assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
-
-
-def test_junit(root: Path) -> None:
-    """A stream is a test case, an error fails it, a path that cannot be read is an error, and the text is inert."""
-    write_run(root / "bad", START, b"{\n", END)
-    done = toyspec("check", "--format", "junit", str(root), str(root / "missing"))
-    suites = ET.fromstring(done.stdout)
-    found = {Path(case.get("name", "")).parent.name: [each.tag for each in case] for case in suites.iter("testcase")}
-    assert (2, ["failure"], ["system-out"]) == (done.returncode, found["bad"], found["long"])
-    assert ("1", "1", "4") == (suites.get("failures"), suites.get("errors"), suites.get("tests"))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")

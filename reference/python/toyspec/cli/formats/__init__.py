@@ -20,7 +20,6 @@ FORMATS: dict[str, str] = {
     "json": "one object, described by `toyspec schema report`",
     "jsonl": "an object for each finding, then one for its file",
     "github": "annotations of a GitHub workflow",
-    "junit": "JUnit XML, for systems that show test results",
     "sarif": "SARIF 2.1.0, for code scanning",
 }
 
