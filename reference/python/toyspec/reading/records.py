@@ -98,7 +98,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
     _value: dict[str, Any] | None = None
     _event: Any = ...
     _said: tuple[Values, dict[str, str]] | None = None
-    _is_step: bool | None = None
 
     @property
     def step(self) -> int | float | None:
@@ -188,11 +187,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def is_step(self) -> bool:
         """Whether the record is one of the steps that a run consists of, with a valid step; its phase may be any."""
-        if self._is_step is None:
-            self._is_step = self._is_a_step()
-        return self._is_step
-
-    def _is_a_step(self) -> bool:
         read = mapping_of(self.profile).of_kind(self.kind)
         if read.role != "step" or self.step is None:
             return False
