@@ -224,9 +224,9 @@ def cost_of_records(preset: str, metrics: int, records: int = 20_000) -> float:
         health = RunHealth(run, preset_rules(preset), [])
         began = time.process_time()
         for line in lines:
-            health.take(line, "scalars", None)
+            health.record(line, "scalars", None)
         took = time.process_time() - began
-        health.finish()
+        health.ending()
     return took / records / metrics * 1e6
 
 

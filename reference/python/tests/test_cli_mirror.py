@@ -93,7 +93,7 @@ def test_run_starts_its_own_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A run with a mirror is sent when it has ended, from a process of its own."""
     monkeypatch.chdir(tmp_path)
     mirror = library.Mirror(to="tensorboard", into=str(tmp_path / "tb"), select=library.Selecting(metrics=["loss"]))
-    with library.start_run("runs", run_id="a", mirrors=[mirror]) as run:
+    with library.start_run("runs", run_id="a", companions=[mirror]) as run:
         run.step(loss=2.5, lr=0.1)
     assert {"a": [2.5]} == sent(tmp_path / "tb", tmp_path / "back")
 
@@ -103,7 +103,7 @@ def test_mirror_outlives_a_training_that_is_killed(tmp_path: Path) -> None:
     """After SIGKILL everything that was committed is sent."""
     program = """
 import os, signal, toyspec
-run = toyspec.start_run("runs", run_id="a", mirrors=[toyspec.Mirror(to="tensorboard", into="tb")])
+run = toyspec.start_run("runs", run_id="a", companions=[toyspec.Mirror(to="tensorboard", into="tb")])
 for step in range(50):
     run.step(loss=float(step))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_mirror_that_cannot_run_stops_no_training(
 ) -> None:
     """Where no process can be started, one message reports it, and the run is complete."""
     monkeypatch.setattr(sys, "executable", "/nonexistent")
-    with library.start_run(tmp_path, run_id="a", mirrors=[library.Mirror(to="tensorboard")]) as run:
+    with library.start_run(tmp_path, run_id="a", companions=[library.Mirror(to="tensorboard")]) as run:
         run.step(loss=2.5)
     assert 1 == capfd.readouterr().err.count("could not be started (No such file or directory")
     assert "complete" == library.check(tmp_path).files[0].state

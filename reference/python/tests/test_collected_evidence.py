@@ -12,8 +12,9 @@ import pytest
 
 from toyspec.generated.toy_v1 import Git
 from toyspec.writing import environment, evidence
+from toyspec.writing.companions import Companion
 from toyspec.writing.environment import package_versions, uncommitted_changes
-from toyspec.writing.evidence import ConsoleLog, Evidence, GitQuestion
+from toyspec.writing.evidence import Console, ConsoleLog, Diff, GitQuestion
 
 
 class Run:
@@ -46,22 +47,31 @@ def asked_git(head: Git | None, found: Git | None, *, seconds: float) -> GitQues
     """Return a question that git answers after *seconds*; *head* is what its files say."""
     question = GitQuestion.__new__(GitQuestion)
     question._head, question._found = head, found
-    question._thread = Asking(seconds)  # type: ignore[assignment]
+    question._thread, question._is_late = Asking(seconds), False  # type: ignore[assignment]
     return question
 
 
-def finished(run: Any, **options: Any) -> None:
-    """Collect for *run*, and end it."""
-    Evidence(run, **{"git": None, "console": False, "diff": False, **options}).finish()
+def answered(head: Git | None, found: Git | None, seconds: float) -> GitQuestion:
+    """Return a question that the first record has waited for, and that git answers *seconds* after that."""
+    question = asked_git(head, found, seconds=seconds + evidence._PATIENCE if seconds else 0.0)
+    question.answer()
+    return question
+
+
+def finished(run: Any, companion: Companion) -> None:
+    """Let *companion* go along with *run*, and end it."""
+    companion.started(run).ending()
 
 
 def test_revision_that_is_known_late_is_beside_the_log(tmp_path: Path) -> None:
     """What git says within two seconds is in a file of the bundle, without a record; later it is nowhere."""
     head, whole, run = Git(sha="a" * 40), Git(sha="a" * 40, branch="main", dirty=True), Run(tmp_path)
     for seconds in (0.0, 2.1):
-        finished(run, git=asked_git(head, whole, seconds=seconds))
+        finished(run, answered(head, whole, seconds))
         assert [] == os.listdir(tmp_path)
-    finished(run, git=asked_git(head, whole, seconds=2.0))
+    finished(run, asked_git(head, whole, seconds=9.0))
+    assert [] == os.listdir(tmp_path)
+    finished(run, answered(head, whole, 1.9))
     assert (["environment.json"], []) == (os.listdir(tmp_path), run.artifacts)
     found = json.loads((tmp_path / "environment.json").read_bytes())
     assert {"git": {"sha": "a" * 40, "branch": "main", "dirty": True}} == found
@@ -72,10 +82,8 @@ def test_first_record_waits_for_git_some_milliseconds(monkeypatch: pytest.Monkey
     monkeypatch.setattr(evidence, "_PATIENCE", 0.005)
     head, whole = Git(sha="a" * 40), Git(sha="a" * 40, branch="main", dirty=True)
     assert whole == asked_git(head, whole, seconds=0.005).answer()
-    late = asked_git(head, whole, seconds=0.006)
-    assert (head, whole) == (late.answer(), late.late_answer())
-    nowhere = asked_git(None, whole, seconds=0.0)
-    assert (None, None) == (nowhere.answer(), nowhere.late_answer())
+    assert head == asked_git(head, whole, seconds=0.006).answer()
+    assert asked_git(None, whole, seconds=0.0).answer() is None
 
 
 def test_uncommitted_changes_are_kept_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,14 +96,13 @@ def test_uncommitted_changes_are_kept_without_secrets(tmp_path: Path, monkeypatc
         return changes
 
     monkeypatch.setattr(evidence, "uncommitted_changes", changed)
-    finished(run)
-    assert [] == os.listdir(tmp_path)
-    finished(run, diff=True)
+    finished(run, Diff())
+    finished(run, Diff())
     text = (tmp_path / "changes.diff").read_text()
     assert text.startswith("-lr = 1\n+lr = 2\n+api_key = ")
     assert "sk-abc" not in text
     assert [("changes.diff", {"role": "diff", "media_type": "text/x-diff"})] == run.artifacts
-    assert [1 << 20] == asked
+    assert [1 << 20] * 2 == asked
 
 
 def test_changes_end_with_a_whole_letter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +127,7 @@ def test_file_that_cannot_be_written_is_said(
     """The training goes on without it."""
     monkeypatch.setattr(evidence, "uncommitted_changes", lambda _: "+a\n")
     (tmp_path / "changes.diff").mkdir()
-    finished(Run(tmp_path), diff=True)
+    finished(Run(tmp_path), Diff())
     path = tmp_path / "changes.diff"
     assert f"toyspec: {path}: Is a directory; it is not kept\n" == capsys.readouterr().err
 
@@ -130,7 +137,7 @@ def test_what_is_printed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run, pid = Run(tmp_path), os.getpid()
     out, err = sys.stdout, sys.stderr
     begun: Any = run
-    collected = Evidence(begun, None, console=True, diff=False)
+    collected = Console().started(begun)
     sys.stdout.write("begun\n")
     sys.stderr.write("a warning\n")
     sys.stdout.writelines(["one\n", "two\n"])
@@ -138,7 +145,7 @@ def test_what_is_printed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "getpid", lambda: pid + 1)
     sys.stdout.write("of a child\n")
     monkeypatch.undo()
-    collected.finish()
+    collected.ending()
     assert (out, err) == (sys.stdout, sys.stderr)
     assert "begun\na warning\none\ntwo\nthree" == (tmp_path / "console.log").read_text()
     assert [("console.log", {"role": "console", "media_type": "text/plain"})] == run.artifacts
@@ -146,33 +153,39 @@ def test_what_is_printed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_streams_that_another_has_replaced_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that replaces a stream meanwhile keeps its own; one without streams has nothing to keep."""
-    log = ConsoleLog(str(tmp_path))
+    run: Any = Run(tmp_path)
+    log = ConsoleLog(run)
     ours: Any = sys.stdout
     monkeypatch.setattr(sys, "stdout", ours.stream)
-    assert "console.log" == log.stop()
+    log.ending()
     assert ours.stream is sys.stdout
-    assert log.stop() is None
+    log.ending()
+    assert ["console.log"] == [path for path, _ in run.artifacts]
     monkeypatch.setattr(sys, "stderr", None)
-    second = ConsoleLog(str(tmp_path))
+    second = ConsoleLog(run)
     assert ["stdout"] == list(second._streams)
-    second.stop()
+    second.ending()
 
 
 def test_output_that_cannot_be_kept_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The program prints as before; a file that fails later is kept no more."""
     (tmp_path / "console.log").mkdir()
-    log = ConsoleLog(str(tmp_path))
+    run: Any = Run(tmp_path)
+    log = ConsoleLog(run)
     assert f"toyspec: {tmp_path / 'console.log'}: Is a directory; what the program prints is not kept\n" == (
         capsys.readouterr().err
     )
-    assert (None, {}) == (log.stop(), log._streams)
+    log.ending()
+    assert ([], {}) == (run.artifacts, log._streams)
     (tmp_path / "b").mkdir()
-    log = ConsoleLog(str(tmp_path / "b"))
+    run = Run(tmp_path / "b")
+    log = ConsoleLog(run)
     assert log._file is not None
     log._file.close()
     log.add("lost")
     log.add("lost")
-    assert log.stop() is None
+    log.ending()
+    assert [] == run.artifacts
 
 
 RENAMED = {"ignite": "pytorch-ignite", "sklearn": "scikit-learn"}

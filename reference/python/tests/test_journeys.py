@@ -346,7 +346,7 @@ class Programs(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Read everything back."""
         with contextlib.redirect_stderr(self.said):
-            self.run.end_with({})
+            self.run.close()
         try:
             self.check_everything()
         finally:

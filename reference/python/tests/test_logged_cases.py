@@ -304,7 +304,7 @@ CASES = [
         "command line, packages and host of a plain `start_run`; what it prints",
         "callbacks only",
         """
-        with begun(console=True) as run:
+        with begun(companions=[toyspec.Console()]) as run:
             print("a line")
         found = {"argv", "packages", "host"} <= records()[0].keys(), Path("runs/a/console.log").read_text()
         """,

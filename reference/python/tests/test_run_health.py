@@ -16,7 +16,7 @@ from logged_runs import events, kinds
 from toyspec.health.checking import check_health
 from toyspec.resources import read_resource
 from toyspec.writing import run_health
-from toyspec.writing.run_health import RunHealth
+from toyspec.writing.run_health import Health, RunHealth
 from toyspec.writing.run_writer import RunWriter
 
 RULES: list[dict[str, Any]] = [{"name": "nan", "type": "nonfinite", "metric": "*", "on": "stop", "level": "error"}]
@@ -30,6 +30,12 @@ def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _start(run_id: str = "a", **options: Any) -> RunWriter:
     return toyspec.start_run("runs", run_id=run_id, git=None, **{"health": RULES, **options})
+
+
+def watch_of(run: RunWriter) -> RunHealth:
+    """Return what compares *run* with its rules."""
+    (found,) = [each for each in run._companions._going if isinstance(each, RunHealth)]
+    return found
 
 
 def test_incident_is_one_alert_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +76,7 @@ def test_every_way_to_log_is_watched(way: str) -> None:
 def test_messages_follow_their_schema(way: str, tmp_path: Path) -> None:
     """What a command gets from the process is what alert.json describes, also of a value that is not finite."""
     program = f"import sys; open({str(tmp_path / 'got')!r}, 'a').write(sys.stdin.read() + '\\n')"
-    with _start(alerts=[{"command": [sys.executable, "-c", program]}]) as run:
+    with _start(health=False, companions=[Health(RULES, alerts=[{"command": [sys.executable, "-c", program]}])]) as run:
         for step in range(1, 13):
             value = nan if step == 3 else 2.0
             if way == "step":
@@ -128,8 +134,7 @@ def test_stall_is_reported_while_it_lasts() -> None:
     with _start(health=[{"name": "slow", "type": "stall", "seconds": 50}]) as run:
         for step in range(1, 31):
             run.step(step, loss=1.0)
-        health = run._health
-        assert health is not None
+        health = watch_of(run)
         health.poll(idle_seconds=49)
         health.poll(idle_seconds=51)
         health.poll(idle_seconds=60)
@@ -142,8 +147,7 @@ def test_stall_is_reported_while_it_lasts() -> None:
 def test_full_disk_of_the_log_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is looked at now and then; what fails there ends the watch, and not the training."""
     with _start(health=[{"name": "full", "type": "disk", "free_bytes": 1e30}]) as run:
-        health = run._health
-        assert health is not None
+        health = watch_of(run)
         health.poll()
         monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
         health.poll()
@@ -166,8 +170,7 @@ def test_disk_that_cannot_be_asked_ends_the_watch(
     monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
     monkeypatch.setattr("shutil.disk_usage", fail)
     with _start() as run:
-        health = run._health
-        assert health is not None
+        health = watch_of(run)
         health.poll()
         health.poll()
         run.step(1, loss=nan)
@@ -245,5 +248,4 @@ def test_run_that_goes_on_after_its_end_is_watched_again() -> None:
     run.step(2, loss=nan)
     run.run_end()
     assert ["alert"] == [kind for kind in kinds(Path("runs/a")) if kind == "alert"]
-    assert isinstance(run._health, RunHealth)
-    assert not run._health._thread.is_alive()
+    assert not watch_of(run)._thread.is_alive()

@@ -197,7 +197,7 @@ def test_a_record_after_the_end_opens_the_run_again(tmp_path: Path) -> None:
     with start_run(tmp_path, run_id="a") as run:
         run.step(loss=1.0)
     run.eval("test", loss=0.5)
-    run.end_with({})
+    run.close()
     kinds = [record.kind for record in read(run.directory)]
     assert ["run_start", "step", "run_end", "run_resume", "eval", "run_end"] == kinds
     assert 0 == run.dropped
@@ -267,8 +267,8 @@ def test_a_run_of_another_process_is_waited_for(tmp_path: Path, capfd: pytest.Ca
         ),
         (
             "signal.signal(signal.SIGTERM, lambda *_: None); os.kill(os.getpid(), signal.SIGTERM)",
-            "completed",
-            None,
+            "interrupted",
+            "signal SIGTERM",
         ),
         (
             "pid = os.fork(); pid or sys.exit(7); os.waitpid(pid, 0)",

@@ -20,7 +20,7 @@ import toyspec
 from toyspec.format.canonical import encode
 from toyspec.testing import ManualClock
 from toyspec.writing import logged_values, open_runs
-from toyspec.writing.companions import CompanionOrder, CompanionProcess, begin_all
+from toyspec.writing.companions import CompanionOrder, CompanionProcess, Companionship
 from toyspec.writing.dropped_records import DroppedRecords
 from toyspec.writing.logged_values import LeftOut, writable
 from toyspec.writing.run_health import RunHealth
@@ -188,15 +188,15 @@ def test_settings_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     run.step(1)
     run.abandon()
     with begun(tmp_path) as run:
-        assert not run.prepare_resumption(config)
-        assert run.prepare_resumption({**config, "lr": 1}, world_size=2)
+        run.run_start(config=config)
+        run.run_start(config={**config, "lr": 1}, world_size=2)
         run.note("on")
     resumption, note, _ = stream(tmp_path)[-3:]
     assert {"kind": "run_resume", "from_step": 1, "config": {"lr": 1}, "world_size": 2} == resumption
     assert {"kind": "note", "text": "on"} == note
     strict = begun(tmp_path, on_error="raise")
     with pytest.raises(ValueError, match="bad"):
-        strict.prepare_resumption(config)
+        strict.run_start(config=config)
     strict.abandon()
 
 
@@ -221,7 +221,7 @@ def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
     begun(tmp_path).abandon()
     assert before == stream(tmp_path)
     run.note("again")
-    run.end_with({})
+    run.close()
     expected = [
         {"kind": "run_resume", "from_step": 0}, {"kind": "note", "text": "again"},
         {"kind": "run_end", "reason": "aborted"},
@@ -234,8 +234,7 @@ def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
     [
         (lambda run: run.close(), []),
         (lambda run: run.__exit__(None, None, None), []),
-        (lambda run: run.end_with({}), []),
-        (lambda run: run.end_with({"reason": "interrupted"}), ["interrupted"]),
+        (lambda run: run.close(KeyboardInterrupt()), ["interrupted"]),
         (lambda run: run.__exit__(ValueError, ValueError("bad"), None), ["errored"]),
         (lambda run: run.run_end("errored"), ["errored"]),
     ],
@@ -243,7 +242,6 @@ def test_end_of_a_run_that_has_ended_adds_nothing(tmp_path: Path) -> None:
 def test_end_that_was_refused_is_not_completed(tmp_path: Path, leave: Call, ended: list[str]) -> None:
     """A reason that no reader knows does not say success: without another end the run has none."""
     run: Any = begun(tmp_path)
-    run._is_kept = True
     run.run_end("failed")
     leave(run)
     first, *others = stream(tmp_path)
@@ -256,7 +254,6 @@ def test_end_that_was_refused_is_not_completed(tmp_path: Path, leave: Call, ende
 def test_end_that_was_lost_is_written_again_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk may take the end of a run; once there is room, the run ends for the reason that was given."""
     run: Any = begun(tmp_path)
-    run._is_kept = True
     with monkeypatch.context() as full:
         full.setattr(run._stream, "end", lambda _: None)
         run.run_end("aborted")
@@ -274,7 +271,7 @@ def test_end_that_fails_is_said(
         raise RuntimeError("no end")
 
     monkeypatch.setattr(run, "run_end", fail)
-    run.end_with({})
+    open_runs.start_again(run.events_path)
     other = begun(tmp_path, exist="replace")
     monkeypatch.setattr(other, "run_end", fail)
     other.__exit__(KeyError, KeyError(), None)
@@ -283,24 +280,24 @@ def test_end_that_fails_is_said(
 
 
 @pytest.mark.parametrize(
-    ("is_kept", "error", "expected"),
+    ("error", "expected"),
     [
-        (True, None, ("interrupted", "signal SIGTERM")),
-        (False, None, ("completed", None)),
-        (True, ValueError("bad"), ("errored", "ValueError: bad")),
+        (None, ("interrupted", "signal SIGTERM", 143)),
+        (SystemExit(0), ("interrupted", "signal SIGTERM", 0)),
+        (SystemExit(3), ("interrupted", "signal SIGTERM", 3)),
+        (KeyboardInterrupt(), ("interrupted", "signal SIGTERM", 143)),
+        (ValueError("bad"), ("interrupted", "signal SIGTERM, then ValueError: bad", 143)),
     ],
 )
-def test_signal_that_was_survived_is_the_end_of_a_kept_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool, error: Exception | None, expected: tuple[str, str]
+def test_a_signal_is_asked_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, expected: tuple[str, str, int]
 ) -> None:
-    """A run that start_run began was interrupted, unless an exception ends it."""
+    """A run that a signal has interrupted is interrupted, whatever the program did then."""
     monkeypatch.setattr(open_runs._program, "signal", signal.SIGTERM)
     run = begun(tmp_path)
-    monkeypatch.setattr(run, "_is_kept", is_kept)
     run.__exit__(type(error) if error else None, error, None)
     end = stream(tmp_path)[-1]
-    assert expected == (end["reason"], end.get("error"))
-    assert (128 + signal.SIGTERM if expected[0] == "interrupted" else end.get("exit_code")) == end.get("exit_code")
+    assert expected == (end["reason"], end["error"], end["exit_code"])
 
 
 def test_exit_of_the_program_goes_on_as_before() -> None:
@@ -347,33 +344,6 @@ def test_values_that_no_record_can_hold_are_named() -> None:
     assert {"kind": "note", "t": 0.0, "text": "a", "by": {"kind": "human"}} == kept
     assert ["topic", "by/odd"] == [name for name, _ in left_out]
     assert all(isinstance(each, LeftOut) for each in left_out)
-
-
-def test_health_of_a_reopened_run_is_watched_again(tmp_path: Path) -> None:
-    """Watching begins again with the first record after the end."""
-    run = begun(tmp_path)
-
-    class Health:
-        """What a run calls."""
-
-        should_stop, ending, begun = False, None, 0
-
-        def begin(self) -> None:
-            """Count."""
-            self.begun += 1
-
-        def take(self, *_: object) -> None:
-            """Pass over."""
-
-        def finish(self) -> None:
-            """Pass over."""
-
-    health: Any = Health()
-    run.watch(health)
-    run.run_end()
-    run.note("again")
-    run.run_end()
-    assert 1 == health.begun
 
 
 def test_what_is_outside_gets_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,11 +396,11 @@ def test_end_of_a_watch_waits_for_its_thread(tmp_path: Path) -> None:
     health = RunHealth(begun(tmp_path), (), (), poll_seconds=60.0)
     waited = list[float]()
     thread, health._thread = health._thread, SimpleNamespace(is_alive=lambda: True, join=waited.append)  # type: ignore[assignment]
-    health.finish()
+    health.ending()
     assert ([2.0], True) == (waited, health._stopped.is_set())
     thread.join(120.0)
     health._thread = threading.current_thread()
-    health.finish()
+    health.ending()
     assert not thread.is_alive()
 
 
@@ -465,13 +435,13 @@ def test_file_of_a_record_that_cannot_be_read_is_the_cause(tmp_path: Path) -> No
 def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A forked child neither ends the process that goes along with the run, nor waits for it."""
     companion = CompanionProcess.__new__(CompanionProcess)
-    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=lambda _: None)
+    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=lambda _: 0)
     companion._process, companion._owner, companion._is_over = process, os.getpid() + 1, False
     companion._order = CompanionOrder("m", b"", 0.0, "late")
-    companion.finish()
+    companion.ended()
     assert not companion._is_over
     companion._owner = os.getpid()
-    companion.finish()
+    companion.ended()
     assert companion._is_over
 
 
@@ -493,26 +463,80 @@ def test_companion_that_is_late_goes_on_by_itself(capsys: pytest.CaptureFixture[
     process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=late, pid=7, returncode=None)
     companion._process, companion._owner = process, os.getpid()
     companion._order = CompanionOrder("m", b"", 0.0, "the rest is still sent")
-    companion.finish()
+    companion.ended()
     assert ("toyspec: the rest is still sent, by process 7\n", 0) == (capsys.readouterr().err, process.returncode)
 
 
-def test_companion_that_cannot_be_started_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are started."""
+class Along(Companionship):
+    """What remembers the hooks that were called, and fails in one."""
 
-    class Refused:
-        """A companion for which the system has no process."""
+    def __init__(self, fails_in: str, called: list[str]) -> None:
+        self.fails_in, self.called = fails_in, called
 
-        def order(self, _: str) -> CompanionOrder:
-            """Fail."""
+    def __repr__(self) -> str:
+        return "a mirror"
+
+    def _take(self, hook: str) -> None:
+        self.called.append(hook)
+        if hook == self.fails_in:
             raise OSError(11, "Resource temporarily unavailable")
 
-        def __repr__(self) -> str:
-            return "a mirror"
+    def started(self, run: object) -> Along:
+        """Begin."""
+        del run
+        self._take("started")
+        return self
 
-    assert [] == begin_all([Refused()], "events.jsonl", lambda _: None)
-    fact = "a mirror could not be started (Resource temporarily unavailable); the program continues"
-    assert f"toyspec: events.jsonl: {fact}\n" == capsys.readouterr().err
+    def record(self, line: bytes, kind: str, step: object, /) -> None:
+        """Take a record."""
+        self._take(kind)
+
+    def ending(self) -> None:
+        """Take that the end is near."""
+        self._take("ending")
+
+    def ended(self) -> None:
+        """Take the end."""
+        self._take("ended")
+
+
+def test_companions_go_along_from_start_to_end_and_again(tmp_path: Path) -> None:
+    """They begin after run_start, get each record, write before run_end, and begin again with a run that goes on."""
+    called: list[str] = []
+    run = RunWriter(tmp_path / "r", companions=[Along("", called)], resuming="by-itself", clock=ManualClock())
+    assert [] == called
+    run.run_start()
+    run.step(1, loss=0.5)
+    run.run_end()
+    first = ["started", "run_start", "step", "ending", "run_end", "ended"]
+    assert first == called
+    run.note("again")
+    run.abandon()
+    assert [*first, "started", "run_start", "run_resume", "note", "ending", "ended"] == called
+
+
+@pytest.mark.parametrize("hook", ["started", "run_start", "step", "ending", "run_end", "ended"])
+def test_failure_of_a_companion_is_said_and_reaches_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hook: str
+) -> None:
+    """The log is whole, and the others go on."""
+    others: list[str] = []
+    along = [Along(hook, []), Along("", others)]
+    with RunWriter(tmp_path / "r", companions=along, resuming="by-itself") as run:
+        run.run_start()
+        run.step(1, loss=0.5)
+    assert ["step", "run_end"] == [record["kind"] for record in stream(tmp_path)]
+    assert ["started", "run_start", "step", "ending", "run_end", "ended"] == others
+    assert 1 == capsys.readouterr().err.count("(Resource temporarily unavailable)")
+
+
+def test_what_is_no_companion_is_refused(tmp_path: Path) -> None:
+    """Before anything is made."""
+    with pytest.raises(TypeError, match=r"companions has 'wandb'; pass such as toyspec.System\(\)"):
+        toyspec.start_run(tmp_path, companions=["wandb"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mirrors'"):
+        toyspec.start_run(tmp_path, mirrors=[])  # type: ignore[call-arg]
+    assert [] == os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize(

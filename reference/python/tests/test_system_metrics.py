@@ -18,7 +18,7 @@ def test_measurements_are_system_events(tmp_path: Path) -> None:
     with toyspec.start_run(tmp_path, run_id="demo") as run:
         measured = SystemMetrics(run, 60.0, {"gpu": lambda: Measurement({"gpu/0/power_watts": 250.0}, 10, 80)})
         measured.measure()
-        measured.stop()
+        measured.ending()
     (event,) = [event for event in events(tmp_path) if event["kind"] == "system"]
     assert (10, 80, {"gpu/0/power_watts": 250.0}) == (
         event["memory_used_bytes"],
@@ -38,7 +38,7 @@ def test_failing_probe_is_left_out_and_reported_once(tmp_path: Path, capsys: pyt
         measured = SystemMetrics(run, 60.0, {"gpu": fail, "host": lambda: Measurement({"host/cpu_percent": 5.0})})
         measured.measure()
         measured.measure()
-        measured.stop()
+        measured.ending()
     assert 2 == len([event for event in events(tmp_path) if event["kind"] == "system"])
     assert 1 == capsys.readouterr().err.count("driver lost")
 
@@ -56,7 +56,7 @@ def test_probe_that_hangs_holds_up_neither_training_nor_end(tmp_path: Path) -> N
         time.sleep(0.05)
         run.step(loss=1.0)
         start = time.monotonic()
-        measured.stop()
+        measured.ending()
         assert time.monotonic() - start < 300
     release.set()
     assert "late" not in (tmp_path / "demo" / "events.jsonl").read_text()

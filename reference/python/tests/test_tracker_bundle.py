@@ -139,22 +139,22 @@ def test_runs_without_a_name_are_numbered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("logged", "written", "extra_kinds"),
     [
-        ([1, 2, 2, 3], [1, 2, 3], ["note"]),
+        ([1, 2, 2, 3], [1, 2, 3], ["scalars"]),
         ([1, 2, 3, 2, 3, 4], [1, 2, 3, 2, 3, 4], ["run_resume"]),
-        ([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2], ["run_resume", "note"]),
-        ([5, 5, 5], [5], ["note", "note"]),
+        ([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2], ["run_resume", "scalars"]),
+        ([5, 5, 5], [5], ["scalars", "scalars"]),
     ],
 )
 def test_a_bundle_stays_valid_whatever_steps_come(
     logged: list[int], written: list[int], extra_kinds: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A step that is logged again is kept as a note, going back is a run_resume, and each is reported once."""
+    """A step that is logged again is plain values at this step, which is reported once; going back is a run_resume."""
     with logger(tmp_path) as made:
         for step in logged:
             made.log_step(step=step, loss=1.5)
     others = [kind for kind in kinds(tmp_path)[1:-1] if kind != "step"]
     assert (written, extra_kinds, []) == (steps(tmp_path), others, findings(tmp_path))
-    assert len(set(extra_kinds)) == capsys.readouterr().err.count("toyspec:")
+    assert ("scalars" in extra_kinds) == capsys.readouterr().err.count("toyspec:")
 
 
 def test_going_back_shows_where_not_every_step_is_recorded(tmp_path: Path) -> None:
@@ -166,13 +166,15 @@ def test_going_back_shows_where_not_every_step_is_recorded(tmp_path: Path) -> No
     assert (7, [5, 10, 10, 15], []) == (resume["from_step"], steps(tmp_path), findings(tmp_path))
 
 
-def test_a_note_keeps_the_metrics_of_a_repeated_step(tmp_path: Path) -> None:
-    """What cannot be a step is in the bundle all the same."""
+def test_a_repeated_step_is_a_record(tmp_path: Path) -> None:
+    """Its values are in every table and curve, those that are not finite too."""
     with logger(tmp_path) as made:
         made.log_step(step=1, loss=1.5)
-        made.log_step(step=1, grad_norm=float("nan"))
-    (note,) = (event for event in events(tmp_path) if event["kind"] == "note")
-    assert ('step 1 was logged again: {"grad_norm":null}', 1) == (note["text"], note["step"])
+        made.log_step(step=1, loss=2.5, grad_norm=float("nan"))
+    (found,) = (event for event in events(tmp_path) if event["kind"] == "scalars")
+    assert (1, {"loss": 2.5, "grad_norm": None}, {"grad_norm": "nan"}) == (
+        found["step"], found["values"], found["nonfinite"]
+    )  # fmt: skip
 
 
 def test_a_run_of_the_same_name_replaces_the_earlier(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) ->
     made = logger(tmp_path)
     for step in (1, 2, 3):
         made.log_step(step=step, loss=float(step))
-    made._sinks[0].writer.close()  # type: ignore[attr-defined]
+    made._sinks[0].writer.abandon()  # type: ignore[attr-defined]
     with logger(tmp_path, exist="resume") as resumed:
         for step in (3, 4):
             resumed.log_step(step=step, loss=float(step))
@@ -220,7 +222,7 @@ def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path, log: 
     """A resumed run may begin with another event than a step, or end at once."""
     made = logger(tmp_path)
     made.log_step(step=3, loss=1.0)
-    made._sinks[0].writer.close()  # type: ignore[attr-defined]
+    made._sinks[0].writer.abandon()  # type: ignore[attr-defined]
     with logger(tmp_path, exist="resume", enable_histograms=True, log_every=1) as resumed:
         log(resumed)
     assert ["run_start", "step", "run_resume", *expected, "run_end"] == kinds(tmp_path)

@@ -238,13 +238,13 @@ def test_a_program_that_never_finishes_leaves_a_complete_bundle(
 
 
 def test_a_logger_stays_small(tmp_path: Path) -> None:
-    """A logger and all that it holds, its open bundle too, take about 6 KB."""
+    """A logger and all that it holds, its open bundle too, take about 9 KB."""
     from test_tracker_metrics import deep_size
 
     made = logger(tmp_path, print_every=25)
     for step in range(1000):
         made.log_step(step=step, **METRICS)
-    assert 6_400 > deep_size(made)
+    assert 9_500 > deep_size(made)
 
 
 def test_time_is_that_of_the_clock(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from toyspec.testing import ManualClock
@@ -49,6 +50,12 @@ def golden_run(name: str, root: Path) -> None:
     console = io.StringIO()
     with contextlib.redirect_stdout(console):
         {"tracker-standard": _standard, "tracker-compact": _compact}[name](root)
+    stream = root / name / "events.jsonl"
+    start, *others = stream.read_bytes().splitlines(keepends=True)
+    members = msgspec.json.decode(start)
+    for of_this_program in ("argv", "packages"):
+        members.pop(of_this_program, None)
+    stream.write_bytes(b"".join([msgspec.json.encode(members) + b"\n", *others]))
     (root / name / "console.txt").write_text(console.getvalue(), encoding="utf-8", newline="\n")
 
 

@@ -69,13 +69,16 @@ if TYPE_CHECKING:
     from toyspec.view.notebook import ReportFrame, report
     from toyspec.watching import Watch
     from toyspec.writing.annotating import annotate
+    from toyspec.writing.evidence import Console, Diff
     from toyspec.writing.media import Audio, File, Histogram, Image, Table, Video
     from toyspec.writing.repairing import repair
     from toyspec.writing.run_bundle import RunBundle
+    from toyspec.writing.run_health import Health
     from toyspec.writing.run_starting import start_run
     from toyspec.writing.run_writer import RunWriter
     from toyspec.writing.sealing import seal
     from toyspec.writing.synced import Sync
+    from toyspec.writing.system_metrics import System
 
 _HOMES = {
     "Annotations": "reading.annotations",
@@ -84,10 +87,12 @@ _HOMES = {
     "CatalogError": "errors",
     "CatalogReport": "catalog.building",
     "CheckOptions": "checker",
+    "Console": "writing.evidence",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "errors",
     "DialectChoice": "reading.log_detection",
     "DialectUse": "findings",
+    "Diff": "writing.evidence",
     "EngineError": "errors",
     "ExpressionError": "errors",
     "File": "writing.media",
@@ -95,6 +100,7 @@ _HOMES = {
     "Finding": "findings",
     "Follower": "reading.follower",
     "Gap": "read_reports",
+    "Health": "writing.run_health",
     "HealthAlert": "health.alerts",
     "HealthEvaluator": "health.evaluator",
     "Histogram": "writing.media",
@@ -135,6 +141,7 @@ _HOMES = {
     "StreamReplacedError": "errors",
     "StreamUnreadableError": "errors",
     "Sync": "writing.synced",
+    "System": "writing.system_metrics",
     "Table": "writing.media",
     "TailEvent": "reading.follower",
     "TornStreamError": "errors",
@@ -172,10 +179,12 @@ __all__ = [
     "CatalogError",
     "CatalogReport",
     "CheckOptions",
+    "Console",
     "ConversionReport",
     "DamagedStreamError",
     "DialectChoice",
     "DialectUse",
+    "Diff",
     "EngineError",
     "ExpressionError",
     "File",
@@ -183,6 +192,7 @@ __all__ = [
     "Finding",
     "Follower",
     "Gap",
+    "Health",
     "HealthAlert",
     "HealthEvaluator",
     "Histogram",
@@ -223,6 +233,7 @@ __all__ = [
     "StreamReplacedError",
     "StreamUnreadableError",
     "Sync",
+    "System",
     "Table",
     "TailEvent",
     "TornStreamError",

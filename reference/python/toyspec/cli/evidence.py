@@ -29,7 +29,7 @@ results with their lines, notes (who decided what), files with their digests,
 those that the log names and the run lacks, and the seal. What the log does not
 have is listed as not_recorded.
 
-Energy is integrated from samples of power, as start_run(system=True) logs them;
+Energy is integrated from samples of power, as toyspec.System() logs them;
 not_measured lists what they do not cover.
 
 --verify compares a document with the run, without a network: each part that

@@ -16,15 +16,16 @@ from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
 from toyspec.system_calls import cause_of, say
 from toyspec.writing.devices import this_backend
-from toyspec.writing.event_arguments import ending_of
 from toyspec.writing.field_mapping import event_members
 from toyspec.writing.processes import TrainingProcess, this_process
 from toyspec.writing.run_ids import run_id_from
 from toyspec.writing.run_starting import Ranks, start_run
 from toyspec.writing.settings import OnError
-from toyspec.writing.system_metrics import SystemMetrics
+from toyspec.writing.system_metrics import System
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from toyspec.writing.event_arguments import Phase, Reason
     from toyspec.writing.run_writer import RunWriter
 
@@ -92,13 +93,11 @@ class TrainingRun:
     def __init__(self, options: RunOptions, expected: Start | None = None) -> None:
         self.options = options
         self._expected = expected
-        self._definitions: list[tuple[str, Literal["min", "max"] | None, str | None]] = []
-        self._left_out: list[tuple[str, str]] = []
+        self._waiting: list[Callable[[RunWriter], None]] = []
+        # What the log cannot take before its first record, which has the settings.
         self.writer: RunWriter | None = None
         """The writer; None before the start, and in processes that do not write."""
-        self._system: SystemMetrics | None = None
-        self._last_step: int | None = None
-        self._process = os.getpid()
+        self._settings = ""
         self._is_alone = True
 
     @property
@@ -131,13 +130,10 @@ class TrainingRun:
         writes it.
         """
         self._expected = None
-        definitions, self._definitions = self._definitions, []
         self._begin(start)
-        for name, goal, step_name in definitions:
-            self.define(name, goal=goal, step_name=step_name)
-        left_out, self._left_out = self._left_out, []
-        for name, why in left_out:
-            self.leave_out(name, why)
+        waiting, self._waiting = self._waiting, []
+        for write in waiting:
+            self._write(write)
 
     def expect(self, start: Start) -> None:
         """Start the run with its first value, if it has not started by then."""
@@ -145,24 +141,21 @@ class TrainingRun:
             self._expected = start
 
     def _begin(self, start: Start) -> None:
+        config = self._config(start)
+        before, self._settings = self._settings, repr(config)
         if self.is_logging and self.writer is not None:
-            is_changed = self.writer.prepare_resumption(self._config(start))
-            if is_changed or start.resumed_step or self.writer.last_step is not None:
+            if self._settings != before or start.resumed_step or self.writer.last_step is not None:
+                self.writer.run_start(config=config)
                 self.writer.run_resume(start.resumed_step or 0)
-                self._last_step = start.resumed_step
             return
         _end_lasting(self)
         try:
-            self.writer = self._opened(start)
+            self.writer = self._opened(start, config)
         except (OSError, ValueError) as error:
             is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
             if self.options.on_error == "raise" or is_held:
                 raise
             say(f"{os.fspath(self.options.root)}: {cause_of(error)}; no run is logged, the program continues")
-            return
-        self._last_step = self.writer.last_step
-        if self.options.system_seconds > 0 and self.writer.active:
-            self._system = SystemMetrics(self.writer, self.options.system_seconds)
 
     def add_config(self, settings: Mapping[str, Any]) -> None:
         """Add *settings* to those of the run; once it has started, they are kept in a note."""
@@ -182,46 +175,38 @@ class TrainingRun:
     ) -> None:
         """Write *values* by name, at any step: numbers, booleans and texts; nested ones with ``/`` in their names."""
         self._start_expected(step)
-        if values and self.writer is not None:
-            self._note_step(step)
-            self.writer.log(values, step=step, epoch=epoch, phase=phase)
+        if values:
+            self._write(lambda writer: writer.log(values, step=step, epoch=epoch, phase=phase))
 
     def log_step(self, step: int, values: Mapping[str, Any]) -> None:
         """Write one optimizer step; one that is not after the last is written as plain values."""
         self._start_expected(step)
-        if self.writer is None or not values:
-            return
-        if self._last_step is not None and step <= self._last_step:
-            self.log(values, step=step)
-            return
-        self.writer.step(step, **_members("step", values))
-        self._note_step(step)
+        if values:
+            self._write(lambda writer: writer.step(step, **_members("step", values)))
 
     def evaluate(self, name: str, values: Mapping[str, Any], *, step: int | None = None) -> None:
         """Write the result of the evaluation *name*; ``loss`` and ``ppl`` have fields of their own."""
         self._start_expected(step)
-        if self.writer is not None:
-            self.writer.eval(name, step=step, **_members("eval", values))
+        self._write(lambda writer: writer.eval(name, step=step, **_members("eval", values)))
 
     def define(self, name: str, *, goal: Literal["min", "max"] | None = None, step_name: str | None = None) -> None:
         """Write what the metric *name* means; before the start this waits for it."""
-        if self._expected is not None:
-            self._definitions.append((name, goal, step_name))
-        elif self.writer is not None:
-            self.writer.define(name, goal=goal, step_name=step_name)
+        self._write(lambda writer: writer.define(name, goal=goal, step_name=step_name))
 
     def leave_out(self, name: str, why: str) -> None:
         """Count a value that is not written, and say in the log *why*; before the start this waits for it."""
-        if self._expected is not None:
-            self._left_out.append((name, why))
-        elif self.writer is not None:
-            self.writer.leave_out(name, why)
+        self._write(lambda writer: writer.leave_out(name, why))
 
     def note(self, text: str, *, step: int | None = None) -> None:
         """Write a remark for people."""
         self._start_expected(step)
-        if self.writer is not None:
-            self.writer.note(text, step=step)
+        self._write(lambda writer: writer.note(text, step=step))
+
+    def _write(self, write: Callable[[RunWriter], None]) -> None:
+        if self._expected is not None:
+            self._waiting.append(write)
+        elif self.writer is not None:
+            write(self.writer)
 
     def end(
         self,
@@ -234,10 +219,12 @@ class TrainingRun:
 
         The first call counts.
         """
-        ending: dict[str, Any] = ending_of(error) if reason is None else {"reason": reason}
-        if reason == "errored":
-            ending["error"] = cause
-        self._end(ending)
+        self._start_expected(None)
+        if self.writer is None:
+            return
+        if reason is not None and self.is_logging:
+            self.writer.run_end(reason, error=cause if reason == "errored" else None)
+        self.writer.close(error)
 
     def end_training(self) -> None:
         """Take that a training has ended: the run stays open until the program ends, or another run begins."""
@@ -246,8 +233,6 @@ class TrainingRun:
 
     def close(self) -> None:
         """End the run, unless it has ended, and close the stream; a later start can resume it."""
-        if self._system is not None:
-            self._system.stop()
         if self.writer is not None:
             self.writer.close()
 
@@ -273,31 +258,17 @@ class TrainingRun:
             return False
         return first is not None and first < step
 
-    def _end(self, ending: dict[str, Any]) -> None:
-        self._start_expected(None)
-        if self.writer is None or os.getpid() != self._process:
-            return
-        if self._system is not None:
-            self._system.stop()
-        if self.writer.active and not self.writer.resumes:
-            self.writer.run_end(**ending)
-        self.writer.abandon()
-
-    def _note_step(self, step: int | None) -> None:
-        if step is not None and (self._last_step is None or step > self._last_step):
-            self._last_step = step
-
-    def _opened(self, start: Start) -> RunWriter:
+    def _opened(self, start: Start, config: dict[str, Any]) -> RunWriter:
         options = self.options
         self._is_alone = (start.process or this_process()).size <= 1
         run_id = self._run_id(start)
         resumes = start.resumed_step is not None and run_id is not None
-        config = self._config(start)
+        seconds = options.system_seconds
+        system = [System(seconds, first="after-seconds")] if seconds > 0 else []
         return start_run(
             options.root,
             run_id=run_id,
             template=f"{run_id_from(options.name or start.model.get('arch') or start.framework)}-{{date}}-{{seq}}",
-            arch=None,
             model={key: value for key, value in start.model.items() if value is not None} or None,
             config=config,
             unredacted=options.unredacted,
@@ -311,7 +282,7 @@ class TrainingRun:
             wait_seconds=options.wait_seconds,
             ranks=options.ranks,
             on_error=options.on_error,
-            mirrors=options.mirrors,
+            companions=[*options.mirrors, *system],
             process=start.process,
             health=options.health or options.obey_health,
         )

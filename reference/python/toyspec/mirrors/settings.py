@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from toyspec.errors import check_choice
-from toyspec.writing.companions import CompanionOrder
+from toyspec.writing.companions import CompanionOrder, CompanionProcess
+
+if TYPE_CHECKING:
+    from toyspec.writing.run_writer import RunWriter
 
 Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
 """What runs can be sent to: a tracker, or a collector of metrics."""
@@ -71,6 +74,10 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_choice("to", self.to, get_args(Service))
+
+    def started(self, run: RunWriter) -> CompanionProcess:
+        """Return the process that sends *run* on while it is written."""
+        return CompanionProcess(self.order(run.events_path), run)
 
     def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
         """Return the process that sends the run at *stream* on while it is written."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import math
 import operator
-import os
 from typing import TYPE_CHECKING, Any, Self
 
 from toyspec.format.scalars import is_finite, scalar
@@ -14,7 +12,6 @@ from toyspec.tracker.config import LogConfig, configured
 from toyspec.tracker.models import gradients
 from toyspec.tracker.sinks.console import ConsoleSink
 from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.event_arguments import ending_exception, ending_of
 from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ class TrainingLogger:
     After ``finish()``, and in all processes but the master, every call does nothing.
     """
 
-    __slots__ = ("_finish_at_exit", "_log_every", "_next_step", "_period", "_sinks", "_watch", "config")
+    __slots__ = ("_log_every", "_next_step", "_period", "_sinks", "_watch", "config")
 
     def __init__(self, config: LogConfig | None = None, **overrides: Any) -> None:
         """Start the run of *config*, or of the defaults, with *overrides* of its options.
@@ -49,7 +46,6 @@ class TrainingLogger:
         self._sinks = () if process and self.config.master_only else _open_sinks(self.config, process)
         self._period = math.gcd(*(sink.every for sink in self._sinks))
         self._log_every = self.config.log_every
-        self._finish_at_exit = _finish_at_exit(self)
 
     def log_step(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the *metrics* of one step, for example ``loss=1.5, lr=3e-4``.
@@ -122,7 +118,7 @@ class TrainingLogger:
                 sink.exit_section(section_name, self._watch.seconds() - start)
 
     def finish(self) -> None:
-        """End the run as completed; done at the exit of the program where it is not called. Nothing is logged after."""
+        """End the run; done at the exit of the program where it is not called. Nothing is logged after."""
         self._finish(None)
 
     def __enter__(self) -> Self:
@@ -136,9 +132,8 @@ class TrainingLogger:
 
     def _finish(self, error: BaseException | None) -> None:
         sinks, self._sinks, self._period = self._sinks, (), 0
-        atexit.unregister(self._finish_at_exit)
         for sink in sinks:
-            sink.finish(ending_of(error))
+            sink.finish(error)
 
     def _go_back(self, step: int) -> None:
         self._next_step = step + 1
@@ -158,8 +153,7 @@ def _open_sinks(config: LogConfig, process: int) -> tuple[Sink, ...]:
     if config.runs_root is not None:
         from toyspec.tracker.sinks.bundle import BundleSink
 
-        bundle = BundleSink.open(config, process=process)
-        sinks += [] if bundle is None else [bundle]
+        sinks.append(BundleSink(config, process=process))
     if config.metrics_log is not None:
         from toyspec.tracker.sinks.throughput_log import ThroughputLogSink
 
@@ -200,17 +194,3 @@ def _number(name: str, value: Any) -> float | None:
     if number is None or isinstance(number, int | float):
         return number
     raise TypeError(f"metric {name!r} must be a number or an array of one element, got {type(value).__name__}")
-
-
-def _finish_at_exit(logger: TrainingLogger) -> Any:
-    """Let *logger* finish when the program ends; return what undoes that."""
-    owner = os.getpid()
-
-    def finish() -> None:
-        if os.getpid() != owner:
-            # The exit of a forked child is not the end of the run.
-            return
-        logger._finish(ending_exception())  # noqa: SLF001 - same module
-
-    atexit.register(finish)
-    return finish

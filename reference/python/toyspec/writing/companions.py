@@ -1,4 +1,4 @@
-"""What goes along with a run in a process of its own: it takes no time of the training, and outlives its death."""
+"""What goes along with a run: its settings, what it does from start to end, and how it runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import contextlib
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from toyspec.errors import ToyspecError, let_through
 from toyspec.programs import PIPE, start_python, status_within
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+
+    from toyspec.generated.toy_v1 import Step
+    from toyspec.writing.run_writer import RunWriter
 
 _Order = TypeVar("_Order")
 
@@ -35,8 +39,89 @@ class CompanionOrder(NamedTuple):
 class Companion(Protocol):
     """Settings of what goes along with a run, for example of a mirror."""
 
-    def order(self, stream: str, /) -> CompanionOrder:
-        """Return what is started for the file *stream*, which may be empty still."""
+    def started(self, run: RunWriter, /) -> Companionship:
+        """Return what goes along with *run*, which has begun, or goes on after its end."""
+
+
+class Companionship:
+    """What goes along with one run. A subclass overrides what it has a use for.
+
+    Whatever fails in it is reported, and does not reach the training.
+    """
+
+    should_stop = False
+    """True while the training is asked to stop."""
+    verdict: dict[str, Any] | None = None
+    """Reason and error of a run that has stopped for it."""
+
+    def record(self, line: bytes, kind: str, step: Step | None, /) -> None:
+        """Take a record that is in the log now; *step* is the event if it is one."""
+
+    def ending(self) -> None:
+        """Write what is to be in the log before it ends."""
+
+    def ended(self) -> None:
+        """Take that nothing more is written."""
+
+
+class Companions:
+    """All that goes along with one run, as often as it begins."""
+
+    def __init__(self, chosen: Iterable[Companion]) -> None:
+        self._chosen = list(chosen)
+        for each in self._chosen:
+            if not callable(getattr(each, "started", None)):
+                raise TypeError(f"companions has {each!r}; pass such as toyspec.System() or toyspec.Mirror(to='wandb')")
+        self._going: list[Companionship] = []
+        self._asked: set[str] = set()
+
+    def start(self, run: RunWriter) -> bool:
+        """Begin all of them; return whether any of them takes records."""
+        self._going.clear()
+        self._asked.clear()
+        for each in self._chosen:
+            try:
+                self._going.append(each.started(run))
+            except Exception as error:  # noqa: BLE001 - training goes on
+                let_through(error)
+                say(f"{run.events_path}: {each} could not be started ({cause_of(error)}); the program continues")
+        return any(type(each).record is not Companionship.record for each in self._going)
+
+    @property
+    def should_stop(self) -> bool:
+        """True while the training is asked to stop."""
+        return any(each.should_stop for each in self._going)
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """Reason and error of a run that has stopped for one of them; else empty."""
+        return next((each.verdict for each in self._going if each.verdict), {})
+
+    def record(self, line: bytes, kind: str, step: Step | None) -> None:
+        """Hand on a record that is in the log now."""
+        self._tell("record", line, kind, step)
+
+    def ending(self) -> None:
+        """Say once that the run is about to end."""
+        self._tell_once("ending")
+
+    def ended(self) -> None:
+        """Say once that the run has ended."""
+        self._tell_once("ended")
+
+    def _tell_once(self, hook: str) -> None:
+        if hook not in self._asked:
+            self._asked.add(hook)
+            self._tell(hook)
+
+    def _tell(self, hook: str, *facts: Any) -> None:
+        for each in list(self._going):
+            try:
+                getattr(each, hook)(*facts)
+            except Exception as error:  # noqa: BLE001 - training goes on
+                let_through(error)
+                self._going.remove(each)
+                say(f"{type(each).__name__} fails ({cause_of(error)}) and is left out; the program continues")
 
 
 def give_up(fact: str) -> None:
@@ -67,28 +152,15 @@ def end_of_training() -> threading.Event:
     return over
 
 
-def begin_all(
-    companions: Iterable[Companion], stream: str, on_giving_up: Callable[[str], None]
-) -> list[CompanionProcess]:
-    """Start every one of *companions*; a failure of the system is reported on standard error.
+class CompanionProcess(Companionship):
+    """A process that goes along with one run. Its standard input ends when the run does, or this process is gone.
 
-    *on_giving_up* gets the reason of each that ends before the run does, in a thread of its own.
+    If it ends before the run, the log gets its reason.
     """
-    begun = []
-    for companion in companions:
-        try:
-            begun.append(CompanionProcess(companion.order(stream), on_giving_up))
-        except OSError as error:
-            say(f"{stream}: {companion} could not be started ({cause_of(error)}); the program continues")
-    return begun
 
-
-class CompanionProcess:
-    """A process that goes along with one run. Its standard input ends when the run does, or this process is gone."""
-
-    def __init__(self, order: CompanionOrder, on_giving_up: Callable[[str], None]) -> None:
+    def __init__(self, order: CompanionOrder, run: RunWriter) -> None:
         """Start the process of *order*; raise OSError where that fails."""
-        self._order, self._on_giving_up = order, on_giving_up
+        self._order, self._run = order, run
         self._is_over = False
         self._owner = os.getpid()
         # In a session of its own, Ctrl-C reaches the training alone, whose end the companion still sends.
@@ -105,10 +177,13 @@ class CompanionProcess:
         with self._process.stdout as output:
             for line in output:  # until it ends
                 reason = line.decode(errors="replace").strip()
-        if not self._is_over:
-            self._on_giving_up(reason or f"process {self._process.pid} ended before the run; {self._order.late}")
+        # The run may end meanwhile; the companion has reported it on standard error, too.
+        with contextlib.suppress(ToyspecError):
+            if not self._is_over and self._run.active and self._run.has_started:
+                fact = reason or f"process {self._process.pid} ended before the run; {self._order.late}"
+                self._run.note(fact, topic="mirror")
 
-    def finish(self) -> None:
+    def ended(self) -> None:
         """Say that nothing more is written, and wait for a bounded time; then the process goes on by itself."""
         if os.getpid() != self._owner or self._process.stdin is None:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict, get_args
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from enum import Enum
     from os import PathLike
 
+    from toyspec.generated.toy_v1 import Backend, Cost, Dataset, Git, Host, Model, Parent
     from toyspec.writing.media import Media
 
 Measure = SupportsFloat | None
@@ -33,7 +33,42 @@ PHASES = get_args(_Phase)
 Reason = Literal["completed", "interrupted", "aborted", "errored"]
 Verdict = Literal["ahead", "behind", "par", "abort"]
 
-_LONGEST_ERROR_CHARS = 4096
+
+class StartMembers(TypedDict, total=False):
+    """The members of ``run_start`` that a caller may give: who runs what, and where."""
+
+    model: Model | Mapping[str, Any] | str | None
+    """The model; a text is its ``arch``."""
+    backend: Backend | Mapping[str, Any] | str | None
+    """What computes; a text is its ``kind``."""
+    host: Host | Mapping[str, Any] | str | None
+    """The machine, this one unless given; a text is its ``name``, and an empty one leaves it out."""
+    git: Git | Mapping[str, Any] | str | None
+    """The revision; a text is its ``sha``."""
+    phase: Phase
+    compare_to: str | None
+    """Run id of a baseline."""
+    name: str | None
+    """Name for people, as *group*, *tags* and *notes* are."""
+    group: str | None
+    tags: Sequence[str] | None
+    notes: str | None
+    argv: Sequence[str] | None
+    """The command line."""
+    packages: Mapping[str, str] | None
+    """Versions by name."""
+    rank: Count
+    """Number of this process of *world_size*."""
+    world_size: Count
+    parent: Parent | Mapping[str, Any] | str | None
+    """The run, or its id, from whose checkpoint this one starts."""
+    data: Sequence[Dataset | Mapping[str, Any]] | None
+    """The data sets."""
+    cost: Cost | Mapping[str, Any] | None
+    franken: Mapping[str, Any] | None
+    franken_moe: Mapping[str, Any] | None
+    started_at: str | None
+    """The time, now unless given; an empty text leaves it out."""
 
 
 class TensorStatistics(TypedDict, total=False):
@@ -71,37 +106,3 @@ def part(given: Struct | Mapping[str, Any] | str | None, main: str) -> Any:
     if given is None:
         return UNSET
     return {main: given} if isinstance(given, str) else given
-
-
-def ending_of(error: BaseException | None) -> dict[str, Any]:
-    """Return the members of the run_end of a run that *error* ended, None if it was completed."""
-    if error is None:
-        return {"reason": "completed"}
-    if isinstance(error, SystemExit):
-        return _exit_ending(error.code)
-    # What is not an Exception comes from outside: Ctrl-C, a task that is cancelled, a generator that is closed.
-    reason = "errored" if isinstance(error, Exception) else "interrupted"
-    return {"reason": reason, "error": _text_of(error)}
-
-
-def ending_exception() -> BaseException | None:
-    """Return the exception that ends this program, None without one; call it while the program exits."""
-    # The interpreter keeps it; in a session it may be an old one.
-    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
-
-
-def _exit_ending(code: object) -> dict[str, Any]:
-    if code is None or code == 0:
-        return {"reason": "completed", "exit_code": 0}
-    if isinstance(code, int):
-        return {"reason": "aborted", "error": f"exit status {code}", "exit_code": code & 0xFF}
-    return {"reason": "aborted", "error": str(code)[:_LONGEST_ERROR_CHARS], "exit_code": 1}
-
-
-def _text_of(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        fact = str(error)
-    except Exception:  # noqa: BLE001 - an error without a text still ends the run
-        fact = ""
-    return f"{name}: {fact}"[:_LONGEST_ERROR_CHARS] if fact else name

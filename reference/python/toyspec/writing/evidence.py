@@ -16,10 +16,11 @@ import msgspec
 
 from toyspec.format.redaction import text_without_secrets
 from toyspec.system_calls import cause_of, say
+from toyspec.writing.companions import Companionship
 from toyspec.writing.environment import git_head, git_revision, uncommitted_changes
-from toyspec.writing.system_metrics import SystemMetrics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
     from toyspec.generated.toy_v1 import Git
@@ -34,11 +35,20 @@ DIFF_FILE: Final = "changes.diff"
 FILE = "console.log"
 
 
-class ConsoleLog:
-    """Adds what is printed by Python to ``console.log`` in *directory* until ``stop``."""
+class Console(msgspec.Struct, frozen=True):
+    """What the program prints, in ``console.log`` beside the log."""
 
-    def __init__(self, directory: str) -> None:
-        self._path = os.path.join(directory, FILE)
+    def started(self, run: RunWriter) -> ConsoleLog:
+        """Return what keeps it for *run*."""
+        return ConsoleLog(run)
+
+
+class ConsoleLog(Companionship):
+    """Adds what is printed by Python to ``console.log`` of *run* until its end."""
+
+    def __init__(self, run: RunWriter) -> None:
+        self._run = run
+        self._path = os.path.join(run.directory, FILE)
         self._pid = os.getpid()
         self._file: TextIO | None = None
         self._streams: dict[str, _Both] = {}
@@ -62,18 +72,17 @@ class ConsoleLog:
             except (OSError, ValueError):
                 self._file = None
 
-    def stop(self) -> str | None:
-        """Keep nothing more; return the name of the file, None without one."""
+    def ending(self) -> None:
+        """Keep nothing more, and name the file in the log, if there is one."""
         for name, both in self._streams.items():
             if getattr(sys, name) is both:
                 setattr(sys, name, both.stream)
         self._streams.clear()
         file, self._file = self._file, None
-        if file is None:
-            return None
-        with contextlib.suppress(OSError):
-            file.close()
-        return FILE
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+            self._run.artifact(FILE, role="console", media_type="text/plain")
 
 
 class _Both:
@@ -99,10 +108,11 @@ class _Both:
 
 
 class GitQuestion:
-    """Asks git for the state of the repository, in a thread."""
+    """Asks git for the state of the repository, in a thread; what is known late is in ``environment.json``."""
 
     def __init__(self) -> None:
         self._found: Git | None = None
+        self._is_late = False
         self._thread = threading.Thread(target=self._ask, name="toyspec-git", daemon=True)
         self._head = git_head()
         if self._head is not None:
@@ -113,56 +123,60 @@ class GitQuestion:
         if self._head is None:
             return None
         self._thread.join(_PATIENCE)
-        return self._head if self._thread.is_alive() else self._found
+        self._is_late = self._thread.is_alive()
+        return self._head if self._is_late else self._found
 
-    def late_answer(self) -> Git | None:
-        """Wait for git; return its answer if ``answer`` did not have it."""
-        if self._head is None:
-            return None
-        was_late = self._thread.is_alive()
+    def started(self, run: RunWriter) -> Companionship:
+        """Return what waits for git, if ``answer`` did not have all of it."""
+        return Collecting(lambda: self._keep(run)) if self._is_late else Companionship()
+
+    def _keep(self, run: RunWriter) -> None:
+        self._is_late = False
         self._thread.join(_MOST_SECONDS_AT_END)
-        return self._found if was_late and not self._thread.is_alive() else None
+        if not self._thread.is_alive():
+            _write(run, ENVIRONMENT_FILE, msgspec.json.encode({"git": self._found}))
 
     def _ask(self) -> None:
         self._found = git_revision()
 
 
-class Evidence:
-    """What goes along with one run in this process, until ``finish``."""
+class Diff(msgspec.Struct, frozen=True):
+    """The uncommitted changes of the repository, in ``changes.diff`` beside the log."""
 
-    def __init__(
-        self, run: RunWriter, git: GitQuestion | None, *, system_seconds: float = 0.0, console: bool, diff: bool
-    ) -> None:
-        self._run = run
-        self._git = git
-        self._wants_diff = diff
-        self._console = ConsoleLog(run.directory) if console else None
-        self._system = SystemMetrics(run, system_seconds, first="at-once") if system_seconds > 0 else None
-        self._thread = threading.Thread(target=self._collect, name="toyspec-evidence", daemon=True)
+    def started(self, run: RunWriter) -> Collecting:
+        """Return what keeps them for *run*."""
+        return Collecting(lambda: _keep_changes(run))
+
+
+class Collecting(Companionship):
+    """What is collected in a thread while the training begins; its end waits for a bounded time."""
+
+    def __init__(self, collect: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=collect, name="toyspec-evidence", daemon=True)
         self._thread.start()
 
-    def finish(self) -> None:
-        """Stop collecting, and name the files; wait for a bounded time."""
-        if self._system is not None:
-            self._system.stop()
+    def ending(self) -> None:
+        """Wait for it."""
         self._thread.join(_MOST_SECONDS_AT_END)
-        kept = None if self._console is None else self._console.stop()
-        if kept is not None:
-            self._run.artifact(kept, role="console", media_type="text/plain")
 
-    def _collect(self) -> None:
-        late = None if self._git is None else self._git.late_answer()
-        if late is not None:
-            self._write(ENVIRONMENT_FILE, msgspec.json.encode({"git": late}))
-        changes = uncommitted_changes(_MOST_DIFF_BYTES) if self._wants_diff else None
-        if changes:
-            self._write(DIFF_FILE, text_without_secrets(changes).encode())
-            self._run.artifact(DIFF_FILE, role="diff", media_type="text/x-diff")
 
-    def _write(self, name: str, data: bytes) -> None:
-        path = os.path.join(self._run.directory, name)
-        try:
-            with open(path, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            say(f"{path}: {cause_of(error)}; it is not kept")
+def _keep_changes(run: RunWriter) -> None:
+    changes = uncommitted_changes(_MOST_DIFF_BYTES)
+    if changes and _write(run, DIFF_FILE, text_without_secrets(changes).encode()):
+        run.artifact(DIFF_FILE, role="diff", media_type="text/x-diff")
+
+
+def _write(run: RunWriter, name: str, data: bytes) -> bool:
+    """Write the file *name* beside the log; return whether that has changed it."""
+    path = os.path.join(run.directory, name)
+    try:
+        with open(path, "a+b") as file:
+            file.seek(0)
+            if file.read() == data:
+                return False
+            file.truncate(0)
+            file.write(data)
+    except OSError as error:
+        say(f"{path}: {cause_of(error)}; it is not kept")
+        return False
+    return True

@@ -18,6 +18,7 @@ from toyspec.health.rules import HealthRuleError, rules_of
 from toyspec.reading.configuration import Configuration, find_configuration
 from toyspec.reading.records import Record
 from toyspec.system_calls import cause_of, say
+from toyspec.writing.companions import Companionship
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,31 @@ _STEP_PLACES = {*mapping_of("toy/v1").places, "extra", "nonfinite"}
 _STEP_METRICS: Final = tuple(name for name in FIELDS["toy/v1"]["step"] if name not in _STEP_PLACES)
 
 
-class RunHealth:
+class Health:
+    """Health rules that a run is compared with while it is written, and what gets its alerts; see ``start_run``.
+
+    A rule never stops or slows the training; the loop may ask ``run.should_stop``.
+    """
+
+    def __init__(
+        self,
+        rules: bool | str | Sequence[Mapping[str, Any]] = True,
+        *,
+        alerts: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Take *rules*: ``"default"``, ``"rl"`` or ``"strict"``, a list of rules, or with True those of the project.
+
+        Each incident goes to *alerts*: tables as ``[[alerts]]`` of ``toyspec.toml`` has them, by default these. Raise
+        ValueError for a wrong one, and ConfigurationError for a wrong one in the settings of the project.
+        """
+        self._rules, self._actions = checked_health(rules, alerts)
+
+    def started(self, run: RunWriter) -> RunHealth:
+        """Return what looks at each record of *run* from now on."""
+        return RunHealth(run, self._rules, self._actions)
+
+
+class RunHealth(Companionship):
     """The health rules of one run in this process.
 
     It looks at each record that was written, and now and then, in a thread of its own, at the time since the last one
@@ -60,35 +85,31 @@ class RunHealth:
         self._last = self._last_disk = time.monotonic()
         self._stop_alert: HealthAlert | None = None
         self._is_obeyed = False
-        self.begin()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._poll_until_stopped, name="toyspec-health", daemon=True)
+        self._thread.start()
 
     @property
-    def should_stop(self) -> bool:
+    def should_stop(self) -> bool:  # type: ignore[override]
         """True once a rule with ``on="stop"`` was broken in this attempt."""
         self._is_obeyed = self._is_obeyed or self._stop_alert is not None
         return self._stop_alert is not None
 
     @property
-    def ending(self) -> dict[str, Any] | None:
+    def verdict(self) -> dict[str, Any] | None:  # type: ignore[override]
         """The end of a run whose loop asked, and was asked to stop; None for every other one."""
         if self._stop_alert is None or not self._is_obeyed:
             return None
         return {"reason": "aborted", "error": f"stopped by {self._stop_alert.rule}: {self._stop_alert.text}"}
 
-    def begin(self) -> None:
-        """Watch the time and the disk."""
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._poll_until_stopped, name="toyspec-health", daemon=True)
-        self._thread.start()
-
-    def finish(self) -> None:
+    def ending(self) -> None:
         """End the watch; wait at most some seconds for alerts that are on their way."""
         self._stopped.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_STOP_SECONDS)
         self._dispatcher.finish()
 
-    def take(self, line: bytes, kind: str, step: Step | None) -> None:
+    def record(self, line: bytes, kind: str, step: Step | None) -> None:
         """Look at a record that is in the stream now; *step* is the event if the record is one."""
         evaluator = self._evaluator
         if evaluator is None or kind == "alert":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
 from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
@@ -16,7 +16,8 @@ from toyspec.system_calls import SYSTEM_CALLS, say
 from toyspec.writing import open_runs, opening
 from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.writing.environment import package_versions
-from toyspec.writing.evidence import Evidence, GitQuestion
+from toyspec.writing.event_arguments import StartMembers
+from toyspec.writing.evidence import GitQuestion
 from toyspec.writing.processes import TrainingProcess, shared_run_id, this_process
 from toyspec.writing.run_ids import (
     DEFAULT_NAME,
@@ -31,13 +32,11 @@ from toyspec.writing.settings import Exist
 from toyspec.writing.synced import synced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from toyspec.generated.toy_v1 import Backend, Dataset, Git, Model, Parent
+    from toyspec.generated.toy_v1 import Backend
     from toyspec.writing.append_file import Durability
     from toyspec.writing.companions import Companion
-    from toyspec.writing.event_arguments import Phase
-    from toyspec.writing.run_health import RunHealth
     from toyspec.writing.settings import OnError, Sealing
     from toyspec.writing.synced import Sync
 
@@ -51,36 +50,22 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     arch: str | None = None,
     run_id: str | None = None,
     template: str = DEFAULT_TEMPLATE,
-    model: Model | Mapping[str, Any] | str | None = None,
     config: Mapping[str, Any] | Any | None = None,
     unredacted: Sequence[str] = (),
-    backend: Backend | Mapping[str, Any] | str | None = None,
-    git: Git | Mapping[str, Any] | Literal["around"] | None = "around",
-    phase: Phase | None = None,
-    compare_to: str | None = None,
-    name: str | None = None,
-    group: str | None = None,
-    tags: Sequence[str] | None = None,
-    notes: str | None = None,
-    parent: Parent | Mapping[str, Any] | str | None = None,
-    data: Sequence[Dataset | Mapping[str, Any]] | None = None,
     subsample: int | None = None,
     exist: Exist = "replace",
     from_step: int | None = None,
     wait_seconds: float = 30.0,
     ranks: Ranks = "first",
-    system: bool | float = False,
-    console: bool = False,
-    diff: bool = False,
-    health: bool | str | Sequence[Mapping[str, Any]] = False,
-    alerts: Sequence[Mapping[str, Any]] | None = None,
+    process: TrainingProcess | None = None,
     durability: Durability = "process",
     on_error: OnError = "disable",
     seal: Sealing = "never",
-    mirrors: Sequence[Companion] = (),
+    companions: Sequence[Companion] = (),
     sync: Sync | str | None = None,
-    process: TrainingProcess | None = None,
+    health: bool | str | Sequence[Mapping[str, Any]] = False,
     clock: Clock = SYSTEM_CLOCK,
+    **members: Unpack[StartMembers],
 ) -> RunWriter:
     """Return the writer of a run that has just started: its directory under *root* has a log with its run_start.
 
@@ -89,14 +74,12 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     ``"replace"`` renames it, ``"resume"`` continues it, ``"fail"`` raises FileExistsError.
 
     **What it is.** *config* has the settings: a mapping, a dataclass or a namespace. Secrets in it are written as
-    ``***``, except the settings that *unredacted* names. *arch* is the architecture of the *model*; a text as *model*
-    is the same. *name*, *group*, *tags* and *notes* are for people. *git* is the commit of the clone that contains the
-    working directory; None records no commit. The arguments of the program, the versions of its packages and the
-    machine are recorded too, and as *backend* the device that JAX or PyTorch already uses, unless it is given.
-
-    **What is recorded besides.** *diff* keeps the uncommitted changes, and *console* what the program prints. *system*
-    samples the machine every ten seconds, or every so many seconds as the number says. *subsample* N writes every N-th
-    step and the last one; ``step`` may still be called for all of them.
+    ``***``, except the settings that *unredacted* names. *members* are those of ``run_start``: ``name``, ``group``,
+    ``tags`` and ``notes`` for people, ``model``, of which *arch* is the architecture, ``parent``, ``data``,
+    ``compare_to`` and others: see ``StartMembers``. The commit of the clone that contains the working directory is
+    recorded, unless ``git`` is given or None, and so are the arguments of the program, the versions of its packages,
+    the machine, and the device that JAX or PyTorch already uses. *subsample* N writes every N-th step and the last one;
+    ``step`` may still be called for all of them.
 
     **How it ends.** The run ends with the program at the latest: as completed, as errored with the text of the
     exception, or as interrupted with the signal. A record after ``run_end`` or ``close`` opens it again.
@@ -112,15 +95,13 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     *ranks* ``"all"`` each of them writes a log of its own in the same directory. *process* says which one this is,
     where neither a launcher nor a library does.
 
-    **Where it goes.** *mirrors* send the run to other trackers too, for example ``[toyspec.Mirror(to="wandb")]``.
-    *sync* is a place that gets the runs below *root* while they are written, for example ``"s3://bucket/runs"``, or
-    a ``toyspec.Sync``.
-
-    **What watches it.** *health* compares the run with health rules while it is written: ``"default"``, ``"rl"`` or
+    **What goes along with it.** *companions* are values such as ``toyspec.System()``, which samples the machine,
+    ``toyspec.Console()``, which keeps what the program prints, ``toyspec.Diff()``, which keeps the uncommitted changes,
+    and ``toyspec.Mirror(to="wandb")``, which sends the run to another tracker. What fails in one never reaches the
+    training. *sync* is short for a ``toyspec.Sync``: a place that gets the runs below *root* while they are written,
+    for example ``"s3://bucket/runs"``. *health* is short for ``toyspec.Health``: ``"default"``, ``"rl"`` or
     ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
-    ``alert`` event and one line on standard error, and goes to *alerts*: tables as ``[[alerts]]`` has them, by default
-    those of ``toyspec.toml``. A rule never stops or slows the training; the loop may ask ``run.should_stop``. A wrong
-    rule raises ValueError.
+    ``alert`` event and one line on standard error. A wrong rule raises ValueError.
 
     ``toyspec guard`` sets two environment variables when it starts a program again: ``TOYSPEC_EXIST`` overrides
     *exist*, and ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
@@ -131,53 +112,56 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     _check_choices(run_id, exist, ranks)
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
-    arch, model = (model, None) if isinstance(model, str) else (arch, model)
-    watched = _health_of(health, alerts)
-    question = GitQuestion() if git == "around" else None
-    settings = None if config is None else members_of(config)
-    parts: dict[str, Any] = {"name": name, "group": group, "tags": tags, "notes": notes, "compare_to": compare_to}
-    parts |= {"backend": _backend() if backend is None else backend, "phase": phase, "parent": parent, "data": data}
-    safety: dict[str, Any] = {"durability": durability, "on_error": on_error, "seal": seal}
+    unknown = members.keys() - StartMembers.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"start_run() got an unexpected keyword argument {min(unknown)!r}")
+    question = None if "git" in members else GitQuestion()
+    along = [*companions, *_short(sync, health), *([] if question is None else [question])]
+    access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
+    access |= {"durability": durability, "on_error": on_error, "seal": seal, "unredacted": unredacted}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
+    model = members.get("model")
+    arch = model if isinstance(model, str) else arch
     with contextlib.ExitStack() as undoing:
         directory = None if run_id is None else os.path.join(root, check_run_id(run_id))
         if directory is None:
             directory = _claimed(os.fspath(root), template, run_id_from(arch or DEFAULT_NAME), clock.wall(), on_error)
             undoing.callback(_remove_if_empty, directory)
         open_runs.start_again(os.path.join(directory, stream_name))
-        access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "stream_name": stream_name}
-        access["mirrors"] = mirrors if sync is None else [*mirrors, synced(sync)]
-        access["unredacted"] = unredacted
-        run = RunWriter(directory, resuming="by-itself", subsample=subsample, clock=clock, **access, **safety)
+        run = RunWriter(directory, resuming="by-itself", subsample=subsample, stream_name=stream_name, **access)
         undoing.callback(run.abandon)
-        _watch(run, watched)
-        if run.resumes:
-            _go_on(run, settings, at, from_step)
-        elif at.rank == 0 and run.has_replaced:
+        if at.rank == 0 and run.has_replaced:
             _move_ranks(directory)
-        # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
-        question = question if run.lacks_start else None
+        known: dict[str, Any] = {"rank": at.rank, "world_size": at.size} if at.size > 1 else {}
         if run.lacks_start:
-            parts |= {"git": git if question is None else question.answer(), "model": _model(arch, model)}
-            run.run_start(config=settings, **parts, **_circumstances(at))
-        run.keep_until_exit()
-        if run.active:
-            run.collect(Evidence(run, question, system_seconds=_interval(system), console=console, diff=diff))
+            # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
+            known |= {"argv": list(getattr(sys, "argv", [])), "packages": package_versions(), "backend": _backend()}
+            known["git"] = None if question is None else question.answer()
+        given = {name: value for name, value in members.items() if value is not None}
+        run.run_start(
+            config=None if config is None else members_of(config), **{**known, **given, **_model(arch, model)}
+        )
+        if from_step is not None and run.resumes:
+            run.run_resume(from_step)
         undoing.pop_all()
     return run
 
 
-def _interval(system: bool | float) -> float:
-    return 10.0 if system is True else float(system)
+def _short(sync: Sync | str | None, health: bool | str | Sequence[Mapping[str, Any]]) -> list[Companion]:
+    """Return the companions for which an option of ``start_run`` is short."""
+    found: list[Companion] = [] if sync is None else [synced(sync)]
+    if health is not False:
+        # Imported here: start-up time counts.
+        from toyspec.writing.run_health import Health
+
+        found.append(Health(health))
+    return found
 
 
-def _watch(run: RunWriter, watched: Callable[[RunWriter], RunHealth] | None) -> None:
-    if watched is not None and run.active:
-        run.watch(watched(run))
-
-
-def _model(arch: str | None, model: Any) -> dict[str, Any] | None:
-    return {**({} if arch is None else {"arch": arch}), **members_of(model or {})} or None
+def _model(arch: str | None, model: Any) -> dict[str, Any]:
+    members = {} if model is None or isinstance(model, str) else members_of(model)
+    found = {**({} if arch is None else {"arch": arch}), **members}
+    return {"model": found} if found else {}
 
 
 def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
@@ -211,36 +195,6 @@ def _backend() -> Backend | None:
         return backend_in_use()
     except Exception:  # noqa: BLE001 - a driver may raise anything, and the run must begin
         return None
-
-
-def _health_of(
-    health: bool | str | Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]] | None
-) -> Callable[[RunWriter], RunHealth] | None:
-    """Return what makes the watch over a run; None where none is asked for."""
-    if health is False:
-        return None
-    # Imported here: start-up time counts.
-    from toyspec.writing.run_health import RunHealth, checked_health
-
-    rules, actions = checked_health(health, alerts)
-    return lambda run: RunHealth(run, rules, actions)
-
-
-def _circumstances(at: TrainingProcess) -> dict[str, Any]:
-    """Return what run_start records about the program and its processes."""
-    found: dict[str, Any] = {
-        "argv": list(getattr(sys, "argv", [])),
-        "packages": package_versions(),
-    }
-    return found | ({"rank": at.rank, "world_size": at.size} if at.size > 1 else {})
-
-
-def _go_on(run: RunWriter, settings: Any, at: TrainingProcess, from_step: int | None) -> None:
-    """Prepare the run_resume, or write it where the step of the checkpoint is known."""
-    settings = None if run.lacks_start else settings
-    run.prepare_resumption(settings, world_size=at.size if at.size > 1 else None)
-    if from_step is not None:
-        run.run_resume(from_step)
 
 
 def _move_ranks(directory: str) -> None:

@@ -119,7 +119,8 @@ class RunStream:
         self.path = path
         self.settings = settings
         self._progress = RunProgress()
-        self._run_start = b""
+        self.run_start = b""
+        """The first record; empty while there is none."""
         self._dropped = DroppedRecords(path)
         self._forked = ForkedRecords()
         self._changed = ChangedValues(path)
@@ -309,7 +310,7 @@ class RunStream:
         scan = StreamScan(file, profile="toy/v1")
         self._names = LoggedNames()
         for record in scan:
-            self._run_start = self._run_start or record.raw
+            self.run_start = self.run_start or record.raw
             self._progress.take(record.kind, record.value)
             self._names.take(record.kind, record.value, self._progress.phase)
         self._progress.await_resume()
@@ -882,7 +883,7 @@ class RunStream:
             self._begin(file, record.line)
 
     def _begin(self, file: AppendFile, run_start: bytes) -> None:
-        self._run_start = run_start
+        self.run_start = run_start
         if file.moves:
             kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
             say(f"an earlier log was kept: {kept}")
@@ -894,9 +895,9 @@ class RunStream:
         """
         file = self._file
         assert file is not None
-        kept, end, after = remaining_lines(file, self._run_start)
+        kept, end, after = remaining_lines(file, self.run_start)
         clear_from(file, end)
-        left = after if kept else [self._run_start, *after]
+        left = after if kept else [self.run_start, *after]
         lost = self._progress.records - kept - len(left)
         fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"
         now, wall = self._progress.time, utc_text(self.settings.clock.wall())

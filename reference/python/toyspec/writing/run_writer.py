@@ -16,11 +16,10 @@ import contextlib
 import os
 import sys
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsIndex, Unpack, get_args
 
 from msgspec import UNSET
 
-from toyspec.errors import ToyspecError
 from toyspec.escaping import shortened
 from toyspec.format.canonical import InvalidEventError, members_of
 from toyspec.format.profiles import EVENTS_FILE
@@ -29,9 +28,9 @@ from toyspec.generated.toy_v1 import Step
 from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.writing import open_runs
 from toyspec.writing.clocks import SYSTEM_CLOCK, utc_text
-from toyspec.writing.companions import begin_all
+from toyspec.writing.companions import Companions
 from toyspec.writing.environment import this_host
-from toyspec.writing.event_arguments import Reason, ending_of, part
+from toyspec.writing.event_arguments import Reason, StartMembers, part
 from toyspec.writing.event_checks import given_members
 from toyspec.writing.event_methods import EventMethods
 from toyspec.writing.run_ids import check_run_id
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from toyspec.format.canonical import Event
-    from toyspec.generated.toy_v1 import Backend, Cost, Dataset, Git, Host, Model, Parent, QualityGate, Stats
+    from toyspec.generated.toy_v1 import QualityGate, Stats
     from toyspec.system_calls import SystemCalls
     from toyspec.writing.append_file import Durability
     from toyspec.writing.clocks import Clock
@@ -55,12 +54,12 @@ if TYPE_CHECKING:
         Phase,
         Value,
     )
-    from toyspec.writing.evidence import Evidence
-    from toyspec.writing.run_health import RunHealth
     from toyspec.writing.run_progress import RunProgress
     from toyspec.writing.settings import Exist, OnError, Resuming, Sealing
 
 _NEARLY = 0.75
+_PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
+"""Objects of run_start that may be given as a text, by the member that it is then."""
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
 
@@ -87,7 +86,7 @@ class RunWriter(EventMethods):
         unredacted: Sequence[str] = (),
         resuming: Resuming = "by-call",
         seal: Sealing = "never",
-        mirrors: Sequence[Companion] = (),
+        companions: Sequence[Companion] = (),
         wait_seconds: float | None = None,
         stream_name: str = EVENTS_FILE,
         silent: bool = False,
@@ -118,8 +117,7 @@ class RunWriter(EventMethods):
         directory. Write other files before ``run_end``. Any writer that opens the stream again renames the seal
         ``SHA256SUMS.prev``.
 
-        *mirrors* send the records on to other trackers while they are written, from processes of their own: see
-        ``Mirror``.
+        *companions* go along with the run: see ``start_run``.
         """
         settings = Settings(
             exist=exist,
@@ -140,13 +138,16 @@ class RunWriter(EventMethods):
         self.run_id = check_run_id(name)
         self._clock = clock
         path = os.path.join(self.directory, stream_name)
+        self._companions = Companions(companions)
         self._stream = RunStream(path, settings=settings, silent=silent)
-        self._mirrors = mirrors
         self._adopt_run_id(run_id)
-        self._companions = begin_all(mirrors, path, self._note_end_of_mirror) if self._stream.is_open else []
-        self._evidence: Evidence | None = None
-        self._health: RunHealth | None = None
-        self._is_kept = False
+        self._kept: open_runs.OpenRun | None = None
+        if resuming == "by-itself" and self._stream.is_open:
+            self._kept = open_runs.OpenRun(self._stream, self._end_quietly, self._start_again)
+            open_runs.keep(self._kept)
+        self._stream.on_reopening.append(self._go_on_again)
+        if self.has_started:
+            self._start_companions()
         self._ended_as: Reason | None = "completed"
         """The reason of the run_end that nothing asks for; None once one was refused: it did not say ``completed``."""
 
@@ -222,66 +223,28 @@ class RunWriter(EventMethods):
         Nothing is stopped by itself. A run whose loop has seen it ends as aborted by that rule, unless its
         end is given. In a process that does not write, this is False: send the answer of the first one to the others.
         """
-        return self._health is not None and self._health.should_stop
+        return self._companions.should_stop
 
-    def run_start(  # noqa: PLR0913 - one for each part of the event
-        self,
-        *,
-        model: Model | Mapping[str, Any] | str | None = None,
-        config: Mapping[str, Any] | Any | None = None,
-        backend: Backend | Mapping[str, Any] | str | None = None,
-        host: Host | Mapping[str, Any] | str | None = None,
-        git: Git | Mapping[str, Any] | str | None = None,
-        phase: Phase = None,
-        compare_to: str | None = None,
-        name: str | None = None,
-        group: str | None = None,
-        tags: Sequence[str] | None = None,
-        notes: str | None = None,
-        argv: Sequence[str] | None = None,
-        packages: Mapping[str, str] | None = None,
-        rank: Count = None,
-        world_size: Count = None,
-        parent: Parent | Mapping[str, Any] | str | None = None,
-        data: Sequence[Dataset | Mapping[str, Any]] | None = None,
-        cost: Cost | Mapping[str, Any] | None = None,
-        franken: Mapping[str, Any] | None = None,
-        franken_moe: Mapping[str, Any] | None = None,
-        started_at: str | None = None,
-    ) -> None:
+    def run_start(self, *, config: Mapping[str, Any] | Any | None = None, **members: Unpack[StartMembers]) -> None:
         """Write the first record: who runs what, where and with which settings; it is on the disk on return.
 
-        A *model* that is a string is its ``arch``, a *backend* its ``kind``, a *git* its ``sha``. *host* is this
-        machine and *started_at* is now, unless given; ``""`` leaves them out. *name*, *group*, *tags* and *notes* are
-        for people, *argv* is the command line, *packages* are names and versions. *rank* is the number of this process
-        of *world_size*, *parent* the run, or its id, from whose checkpoint this one starts, *data* names data sets.
+        *config* has the settings: a mapping, a dataclass or a namespace. Of a run of
+        ``start_run`` that has begun, the next run_resume says which of them have changed, and nothing is written now.
         """
-        self._log(
-            "run_start",
-            schema="toy/v1",
-            started_at=self._now_unless(started_at),
-            run_id=self.run_id,
-            phase=phase,
-            host=this_host() if host is None else part(host or None, "name"),
-            backend=part(backend, "kind"),
-            git=part(git, "sha"),
-            model=part(model, "arch"),
-            config=self._config(config),
-            compare_to=compare_to,
-            name=name,
-            group=group,
-            tags=tags,
-            notes=notes,
-            argv=argv,
-            packages=packages,
-            rank=rank,
-            world_size=world_size,
-            parent=part(parent, "run_id"),
-            data=data,
-            cost=cost,
-            franken=franken,
-            franken_moe=franken_moe,
-        )
+        if self._kept is not None and not self.lacks_start:
+            changed = {} if config is None else self._stream.changed_settings(self._config(config))
+            known = {"world_size": members.get("world_size"), "config": changed or None}
+            self._stream.resumption = {name: value for name, value in known.items() if value is not None}
+            return
+        given: dict[str, Any] = {"host": None, "started_at": None, **members}
+        for name, main in _PARTS.items():
+            if name in given:
+                given[name] = part(given[name] or None, main)
+        given["host"] = this_host() if members.get("host") is None else given["host"]
+        given["started_at"] = self._now_unless(given["started_at"])
+        self._log("run_start", schema="toy/v1", run_id=self.run_id, config=self._config(config), **given)
+        if self._stream.progress.records == 1:
+            self._start_companions()
 
     def step(  # noqa: PLR0913 - one for each member of the event
         self,
@@ -367,7 +330,7 @@ class RunWriter(EventMethods):
 
     def run_end(  # noqa: PLR0913 - one for each member of the event
         self,
-        reason: Reason = "completed",
+        reason: Reason | None = None,
         *,
         final_step: Count | Literal["last"] = "last",
         final_loss: Measure | Literal["last"] = "last",
@@ -382,6 +345,7 @@ class RunWriter(EventMethods):
     ) -> None:
         """Write the last record and close the file; the record is on the disk on return.
 
+        The reason is ``completed`` unless given, or ``interrupted`` if a signal has come to a run of ``start_run``.
         *final_step* and *final_loss* are those of the last train step, *ended_at* is now, unless given. In a run
         without ``step`` records, the final step is the largest at which values were logged.
         """
@@ -404,11 +368,13 @@ class RunWriter(EventMethods):
                 name: own[name] if value == "last" else value for name, value in given.items() if value is not None
             }
 
-        stopped = self._health.ending if self._health is not None and reason == "completed" else None
-        if stopped is not None:
-            reason, error = stopped["reason"], stopped["error"] if error is None else error
-        self._finish_evidence()
+        if reason is None:
+            found = open_runs.ending(None) or self._companions.verdict
+            reason, error = found.get("reason", "completed"), error or found.get("error")
+            exit_code = found.get("exit_code") if exit_code is None else exit_code
         was_open = self._stream.is_open
+        if was_open:
+            self._companions.ending()
         self._stream.end(with_last)
         if was_open:
             # What was refused did not say how the run ended; what the system refused is written again as it was.
@@ -434,22 +400,22 @@ class RunWriter(EventMethods):
         data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else bytes(line)
         self._stream.write_raw(data.removesuffix(b"\n"))
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """End the run that ``start_run`` began, if nothing has ended it, and close the file.
 
-        The run is completed, or ends by the signal that came, or by the exception that is being handled, as in a
-        ``finally`` block. A stream that ``start_run`` did not open gets no run_end: see ``abandon``.
+        The run ends by the signal that came, else by *error* or the exception that is being handled, as in a
+        ``finally`` block, else as completed. A stream that ``start_run`` did not open gets no run_end: see ``abandon``.
         """
         try:
-            if self._is_kept and self.active and self._stream.can_end:
-                error = sys.exc_info()[1]
-                self._end_unasked(ending_of(error) if error is not None else open_runs.received_signal())
+            if self._stream.settings.resuming == "by-itself":
+                self._end(open_runs.ending(error or sys.exc_info()[1]))
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """Close the file without a run_end: the stream stays torn, as after a crash."""
-        self._finish_evidence()
+        if self._stream.is_open:
+            self._companions.ending()
         self._stream.close()
         self._leave_companions()
 
@@ -478,9 +444,7 @@ class RunWriter(EventMethods):
         A run that a signal has interrupted is not completed, whatever the program did then.
         """
         try:
-            if self.active and self._stream.can_end:
-                signalled = open_runs.received_signal() if self._is_kept and error is None else None
-                self._end_unasked(ending_of(error) if error is not None else signalled)
+            self._end(open_runs.ending(error))
         except Exception as trouble:
             if error is None:
                 raise
@@ -488,81 +452,47 @@ class RunWriter(EventMethods):
         finally:
             self.abandon()
 
-    def prepare_resumption(self, config: Any | None, *, world_size: Count = None) -> bool:
-        """Let the next run_resume say which settings of *config* have changed, if one is given; return if any has."""
-        members = {} if world_size is None else {"world_size": world_size}
-        changed = {} if config is None else self._stream.changed_settings(self._config(config))
-        self._stream.resumption = {**members, "config": changed} if changed else members
-        return bool(changed)
+    def _end(self, found: dict[str, Any]) -> None:
+        """Write run_end, if none is there, with the members *found*; without any as the run ended before it went on.
 
-    def watch(self, health: RunHealth) -> None:
-        """Let *health* look at each record from now on."""
-        self._health = health
-        self._stream.on_record = health.take
-        self._stream.on_reopening.append(health.begin)
-
-    def collect(self, evidence: Evidence) -> None:
-        """Finish *evidence* before the run ends."""
-        self._evidence = evidence
-
-    def _finish_evidence(self) -> None:
-        evidence, self._evidence = self._evidence, None
-        if evidence is not None and self._stream.is_open:
-            evidence.finish()
-        if self._health is not None:
-            self._health.finish()
-
-    def keep_until_exit(self) -> None:
-        """End the run when the program ends, if it has not ended by then; see ``open_runs``."""
-        self._is_kept = True
-        open_runs.keep(self)
-        self._stream.on_reopening.append(self._go_on_again)
-
-    def end_with(self, ending: dict[str, Any]) -> None:
-        """Write run_end with *ending*, if none is there, and close the file; report what goes wrong.
-
-        Without a reason the run is completed, or ends as it did before it went on. It does not end where a run_end of
-        the program was refused: its reason may have been any.
+        It does not end where a run_end of the program was refused: its reason may have been any.
         """
+        if not self.active or not self._stream.can_end:
+            return
+        if found or self._ended_as is not None:
+            # A loop that has obeyed a rule ends by it.
+            reason = self._ended_as if self._ended_as != "completed" else None
+            self.run_end(**(found or {"reason": reason}))
+
+    def _end_quietly(self, found: dict[str, Any]) -> None:
+        """End the run with *found* and close the file; report what goes wrong, since no caller could take it."""
         try:
-            if self.active and self._stream.can_end:
-                self._end_unasked(ending)
-        except Exception as trouble:  # noqa: BLE001 - the program ends, and no caller could take the error
+            self._end(found)
+        except Exception as trouble:  # noqa: BLE001 - the program ends
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
         with contextlib.suppress(OSError):
             self.abandon()
 
-    def _end_unasked(self, ending: dict[str, Any] | None) -> None:
-        """Write run_end with *ending*; without one, as ``_ended_as`` says."""
-        if ending or self._ended_as is not None:
-            self.run_end(**(ending or {"reason": self._ended_as}))
-
-    def start_again(self) -> None:
-        """End the run as interrupted: a later ``start_run`` of this process writes it from now on."""
-        self.end_with({"reason": "interrupted", "error": "started again"})
+    def _start_again(self) -> None:
+        self._end_quietly({"reason": "interrupted", "error": "started again"})
         self._stream.take_over()
 
-    def after_writing(self, call: Callable[[], None]) -> bool:
-        """Call *call* as soon as no record is being written; return whether that was at once."""
-        return self._stream.after_writing(call)
+    def _start_companions(self) -> None:
+        takes_records = self._companions.start(self)
+        self._stream.on_record = self._companions.record if takes_records else None
+        if takes_records:
+            self._companions.record(self._stream.run_start, "run_start", None)
 
     def _go_on_again(self) -> None:
-        open_runs.keep(self)
-        self._companions = begin_all(self._mirrors, self._stream.path, self._note_end_of_mirror)
-
-    def _note_end_of_mirror(self, reason: str) -> None:
-        # The run may end meanwhile; the companion has reported it on standard error, too.
-        with contextlib.suppress(ToyspecError):
-            if self.active and self.has_started:
-                self.note(reason, topic="mirror")
+        if self._kept is not None:
+            open_runs.keep(self._kept)
+        self._start_companions()
 
     def _leave_companions(self) -> None:
         if not self._stream.is_open:
-            open_runs.forget(self)
-        if self._companions and not self._stream.is_open:
-            companions, self._companions = self._companions, []
-            for companion in companions:
-                companion.finish()
+            if self._kept is not None:
+                open_runs.forget(self._kept)
+            self._companions.ended()
 
     def _now_unless(self, given: str | None) -> Any:
         """Return the text of a time: that of now unless it is *given*, UNSET if that is empty."""

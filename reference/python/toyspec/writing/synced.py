@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from toyspec.places.addresses import is_address, is_nearly_address, parts_of, public
-from toyspec.writing.companions import CompanionOrder
+from toyspec.writing.companions import CompanionOrder, CompanionProcess
+
+if TYPE_CHECKING:
+    from toyspec.writing.run_writer import RunWriter
 
 
 class SyncOrder(msgspec.Struct, frozen=True):
@@ -53,6 +56,10 @@ class Sync(msgspec.Struct, frozen=True):
             raise ValueError(f"to is {self.to!r}; an address has two slashes, and ./ before it is a path")
         to = public(self.to) if is_address(self.to) else os.path.abspath(self.to)
         msgspec.structs.force_setattr(self, "to", to)
+
+    def started(self, run: RunWriter) -> CompanionProcess:
+        """Return the process that sends *run* while it is written."""
+        return CompanionProcess(self.order(run.events_path), run)
 
     def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
         """Return the process that keeps the run of the file *stream* in step."""

@@ -6,7 +6,10 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
+
 from toyspec.system_calls import cause_of, say
+from toyspec.writing.companions import Companionship
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +30,25 @@ class Measurement(NamedTuple):
     memory_limit_bytes: int | None = None
 
 
-class SystemMetrics:
-    """Writes what the probes of this machine measure, at most every *seconds*, until ``stop``.
+class System(msgspec.Struct, frozen=True):
+    """Samples of the machine in the log: processor, memory, disk, network and devices."""
+
+    seconds: float = 10.0
+    """Seconds between two samples."""
+    first: Literal["at-once", "after-seconds"] = "at-once"
+    """When the first one is taken."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < float("inf"):
+            raise ValueError(f"seconds is {self.seconds!r}; it must be a number of seconds > 0")
+
+    def started(self, run: RunWriter) -> SystemMetrics:
+        """Return what samples the machine for *run*."""
+        return SystemMetrics(run, self.seconds, first=self.first)
+
+
+class SystemMetrics(Companionship):
+    """Writes what the probes of this machine measure, at most every *seconds*, until ``ending``.
 
     The thread ends with the run or the program, whichever is first. A probe that fails is left out from then on.
     """
@@ -52,7 +72,7 @@ class SystemMetrics:
         if self._probes or self._looks_for_probes:
             self._thread.start()
 
-    def stop(self) -> None:
+    def ending(self) -> None:
         """Write nothing more; wait at most two seconds for a probe that hangs."""
         self._stopped.set()
         # A forked child has no such thread, and a thread must not wait for itself.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toyspec.tracker.histograms import GradientStatistics
 
 Numbering = Literal["given", "counted"]
 """Whether the caller gave the number of a step, or the logger counted it."""
-
-Ending = Mapping[str, Any]
-"""How a run ended: ``reason``, and where they are known ``error`` and ``exit_code``, as in run_end."""
 
 
 class Sink:
@@ -48,5 +46,5 @@ class Sink:
     def exit_section(self, name: str, seconds: float, /) -> None:
         """Take the end of a section, which took *seconds*."""
 
-    def finish(self, ending: Ending, /) -> None:
-        """Take the end of the run; nothing comes after it."""
+    def finish(self, error: BaseException | None, /) -> None:
+        """Take the end of the run, by *error* if there is one; nothing comes after it."""

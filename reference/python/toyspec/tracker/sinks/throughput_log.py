@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.format.canonical import encode
 from toyspec.system_calls import cause_of, say
-from toyspec.tracker.sinks.sink import Ending, Numbering, Sink
+from toyspec.tracker.sinks.sink import Numbering, Sink
 from toyspec.writing.appending import open_to_append
 from toyspec.writing.clocks import Stopwatch
 from toyspec.writing.dropped_records import DroppedRecords
@@ -73,7 +73,7 @@ class ThroughputLogSink(Sink):
             if self._dropped.outage:
                 self._dropped.end_outage()
 
-    def finish(self, _ending: Ending, /) -> None:
+    def finish(self, _error: BaseException | None, /) -> None:
         """Close the file."""
         file, self._file = self._file, None
         if file is not None:

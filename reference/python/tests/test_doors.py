@@ -1,0 +1,89 @@
+"""Every door to a log ends its run as the program ends, and keeps nothing above the writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from command_line import environment
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
+
+DOORS: Final = {
+    "block": "with toyspec.start_run('runs', run_id=run_id, git=None) as run:\n    run.log(loss=1.0)\n    {}",
+    "no block": "run = toyspec.start_run('runs', run_id=run_id, git=None)\nrun.log(loss=1.0)\n{}",
+    "finally": (
+        "run = toyspec.start_run('runs', run_id=run_id, git=None)\n"
+        "try:\n    run.log(loss=1.0)\n    {}\nfinally:\n    run.close()"
+    ),
+    "run_end": "run = toyspec.start_run('runs', run_id=run_id, git=None)\nrun.log(loss=1.0)\n{}\nrun.run_end()",
+    "wandb": "wandb.init(dir='runs', name=run_id)\nwandb.log({{'loss': 1.0}}, step=1)\n{}",
+    "wandb.finish": "wandb.init(dir='runs', name=run_id)\nwandb.log({{'loss': 1.0}}, step=1)\n{}\nwandb.finish()",
+    "mlflow": "with mlflow.start_run(run_id):\n    mlflow.log_metric('loss', 1.0)\n    {}",
+    "SummaryWriter": "with SummaryWriter('runs', run_id=run_id) as tb:\n    tb.add_scalar('loss', 1.0, 1)\n    {}",
+    "TrainingLogger": (
+        "logger = TrainingLogger(runs_root='runs', run_name=run_id, print_every=0)\nlogger.log_step(loss=1.0)\n{}"
+    ),
+    "TrainingLogger.finish": (
+        "logger = TrainingLogger(runs_root='runs', run_name=run_id, print_every=0)\nlogger.log_step(loss=1.0)\n"
+        "{}\nlogger.finish()"
+    ),
+}
+CATCH: Final = "signal.signal(signal.{0}, lambda *_: None); os.kill(os.getpid(), signal.{0})"
+ENDS: Final = {
+    "pass": ("completed", None),
+    "raise ValueError('bad')": ("errored", "ValueError: bad"),
+    "sys.exit(0)": ("completed", None),
+    "sys.exit(1)": ("aborted", "exit status 1"),
+    "os.kill(os.getpid(), signal.SIGKILL)": (None, None),
+    "os._exit(0)": (None, None),
+    "os.kill(os.getpid(), signal.SIGTERM)": ("interrupted", "signal SIGTERM"),
+    CATCH.format("SIGTERM"): ("interrupted", "signal SIGTERM"),
+    f"{CATCH.format('SIGTERM')}; sys.exit(0)": ("interrupted", "signal SIGTERM"),
+    f"{CATCH.format('SIGUSR1')}; sys.exit(0)": ("interrupted", "signal SIGUSR1"),
+    f"{CATCH.format('SIGUSR2')}; sys.exit(0)": ("interrupted", "signal SIGUSR2"),
+    "child = os.fork(); child or sys.exit(3); os.waitpid(child, 0)": ("completed", None),
+}
+PROGRAM: Final = """
+import os, signal, sys
+import toyspec
+from toyspec.integrations import mlflow, wandb
+from toyspec.integrations.summary_writer import SummaryWriter
+from toyspec.tracker import TrainingLogger
+os.environ["SLURM_JOB_ID"] = "1"
+for run_id, code in {cases}:
+    child = os.fork()
+    if not child:
+        break
+    os.waitpid(child, 0)
+else:
+    code = ""
+exec(code)
+"""
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_run_ends_as_its_program_does(tmp_path: Path, door: str) -> None:
+    """Asked are, in this order, a signal, also one that the program caught, an exception and the exit code."""
+    cases = [(f"r{at:02}", DOORS[door].format(end)) for at, end in enumerate(ENDS)]
+    command = [sys.executable, "-c", PROGRAM.format(cases=cases)]
+    subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
+    found = {}
+    for at, end in enumerate(ENDS):
+        (path,) = (
+            path for path in (tmp_path / "runs").glob("*/events.jsonl") if path.parent.name.startswith(f"r{at:02}")
+        )
+        found[end] = ended(path)
+    assert found == ENDS
+
+
+def ended(path: Path) -> tuple[Any, Any]:
+    """Return how the last record ends its run, and by what; two times None where it does not."""
+    last = json.loads(path.read_bytes().splitlines()[-1])
+    return last.get("reason"), last.get("error")
