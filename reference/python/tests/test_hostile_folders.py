@@ -17,7 +17,9 @@ from hostile_folders import SPECIAL, STREAM, ended, lines
 from toyspec.answers.run_tools import RunTools
 from toyspec.cli.main import main
 from toyspec.errors import StreamUnreadableError
+from toyspec.health.actions import actions_by
 from toyspec.programs import PIPE, ask_git, start_python
+from toyspec.reading.configuration import distrust, find_configuration
 from toyspec.writing.environment import git_revision, uncommitted_changes
 
 SCRIPT = Path(sys.executable).with_name("toyspec")
@@ -224,3 +226,45 @@ def test_files_are_opened_for_reading_in_one_place() -> None:
     reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax]b?")')
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
     assert homes == found
+
+
+# Settings of another user.
+
+
+ALERTS = '[[alerts]]\ncommand = "touch"\n'
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files there have no mode")
+@pytest.mark.parametrize(
+    ("mode", "owner", "fact"),
+    [
+        (0o644, 0, ""),
+        (0o664, 0, "other users may write the file"),
+        (0o646, 0, "other users may write the file"),
+        (0o644, 4321, "the file belongs to another user"),
+    ],
+)
+def test_settings_that_others_may_write_are_not_obeyed(
+    mode: int, owner: int, fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the user allows the file."""
+    settings = tmp_path / "toyspec.toml"
+    settings.write_text(ALERTS)
+    settings.chmod(mode)
+    if owner:
+        monkeypatch.setattr(os, "geteuid", lambda: owner)
+        monkeypatch.setattr(os, "stat", lambda _: os.stat_result([mode, 0, 0, 1, owner + 1, 0, 0, 0, 0, 0]))
+    assert fact == (distrust(str(settings)) or "")
+    monkeypatch.setenv("TOYSPEC_SAFE_SETTINGS", str(settings))
+    assert distrust(str(settings)) is None
+
+
+def test_commands_of_settings_in_the_folder_of_runs_are_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever made the folder would choose what is run."""
+    (tmp_path / "toyspec.toml").write_text(ALERTS)
+    (tmp_path / "toyspec.toml").chmod(0o644)
+    assert () == actions_by(find_configuration(str(tmp_path)), str(tmp_path))
+    assert "the file is in the folder of runs that is watched" in capsys.readouterr().err
+    assert 1 == len(actions_by(find_configuration(str(tmp_path)), str(tmp_path / "runs")))

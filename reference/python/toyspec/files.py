@@ -11,7 +11,7 @@ import sys
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Opening does not wait if a FIFO replaces the file between stat and open, and no terminal becomes that of the process.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
+_KINDS = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
 
 
 class NamedFile(str):
@@ -21,11 +21,14 @@ class NamedFile(str):
 
 
 class SpecialFileError(OSError):
-    """What has the name of a file is a directory, a FIFO, a socket or a device."""
+    """What has the name of a file is a FIFO, a socket or a device."""
 
 
 def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Return the regular file at *path*, open for reading; raise OSError, SpecialFileError for anything else."""
+    """Return the regular file at *path*, open for reading.
+
+    Raises OSError: IsADirectoryError for a directory, SpecialFileError for a FIFO, a socket or a device.
+    """
     return open(path, "rb", opener=lambda name, _: descriptor_of(name))
 
 
@@ -37,7 +40,7 @@ def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> io
 def descriptor_of(path: str) -> int:
     """Return a descriptor on the regular file at *path*, or on what a NamedFile is.
 
-    Raises OSError, SpecialFileError for anything else.
+    Raises what ``open_file`` raises.
     """
     mode = os.stat(path).st_mode
     if isinstance(path, NamedFile) and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
@@ -65,6 +68,8 @@ def _open_shared(path: str, flags: int) -> int:
 
 
 def _refuse_special(path: str, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "a directory, not a regular file", path)
     if not stat.S_ISREG(mode):
         kind = next((noun for is_kind, noun in _KINDS if is_kind(mode)), "device")
         raise SpecialFileError(errno.EINVAL, f"a {kind}, not a regular file", path)

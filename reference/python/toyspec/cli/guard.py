@@ -129,7 +129,7 @@ def run(options: Namespace) -> int:
     from toyspec.health.actions import actions_by
 
     try:
-        actions = actions_by(configuration)
+        actions = actions_by(configuration, options.runs)
     except ConfigurationError as error:
         raise UsageError(str(error)) from None
     runs = GuardedRuns(options.runs, rules, choice, actions, color=options.color, writes_json=options.json)

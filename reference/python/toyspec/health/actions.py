@@ -23,7 +23,7 @@ from toyspec.errors import ToyspecError
 from toyspec.format.redaction import text_without_secrets
 from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced
 from toyspec.programs import run_command
-from toyspec.reading.configuration import ConfigurationError, place_in_settings
+from toyspec.reading.configuration import ALLOWED, ConfigurationError, distrust, place_in_settings
 from toyspec.system_calls import cause_of, say
 from toyspec.version import __version__
 
@@ -75,9 +75,16 @@ class DeliveryError(ToyspecError):
         self.may_pass = may_pass
 
 
-def actions_by(configuration: Configuration) -> tuple[AlertAction, ...]:
-    """Return what the settings say; raise ConfigurationError, which names file, line and key, for a wrong table."""
-    actions = []
+def actions_by(configuration: Configuration, runs: str | None = None) -> tuple[AlertAction, ...]:
+    """Return what the settings say; raise ConfigurationError, which names file, line and key, for a wrong table.
+
+    Those of a file that may be another user's, or is in *runs*, are ignored, which standard error reports.
+    """
+    actions: list[AlertAction] = []
+    path = configuration.path
+    if configuration.alerts and path is not None and (reason := distrust(path, runs)):
+        say(f"{path}: [[alerts]] are ignored: {reason}; to allow them, set {ALLOWED}={os.path.realpath(path)}")
+        return ()
     for at, table in enumerate(configuration.alerts):
         try:
             actions.append(action_of(table))

@@ -33,6 +33,8 @@ from toyspec.places.addresses import is_address, public
 
 FILE = "toyspec.toml"
 _PROJECT_FILE = "pyproject.toml"
+ALLOWED = "TOYSPEC_SAFE_SETTINGS"
+"""Environment variable with the paths of files whose commands are obeyed though ``distrust`` has a reason not to."""
 _TABLE = b"[tool.toyspec"
 _KEYS = ("roots", "profiles", "ignore", "dialects", "health", "alerts")
 
@@ -76,6 +78,29 @@ def find_configuration(directory: str = ".") -> Configuration:
         if above == here:
             return Configuration()
         here = above
+
+
+def distrust(path: str, runs: str | None = None) -> str | None:
+    """Return why commands, addresses and variables in the settings at *path* are not obeyed; None if they are.
+
+    The owner must be the user or the system, nobody else may write the file, and it may not be in *runs*, the folder
+    that is looked at. ``TOYSPEC_SAFE_SETTINGS`` allows other files, each by its path.
+    """
+    place = os.path.realpath(path)
+    if place in map(os.path.realpath, os.environ.get(ALLOWED, "").split(os.pathsep)):
+        return None
+    if runs is not None and place.startswith(os.path.join(os.path.realpath(runs), "")):
+        return "the file is in the folder of runs that is watched"
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return error.strerror or str(error)
+    if os.name == "nt":
+        is_own = place.startswith(os.path.join(os.path.realpath(os.path.expanduser("~")), ""))
+        return None if is_own else "the file is not in your home directory"
+    if status.st_uid not in (os.geteuid(), 0):
+        return "the file belongs to another user"
+    return "other users may write the file" if status.st_mode & 0o022 else None
 
 
 def _content(path: str) -> bytes | None:
