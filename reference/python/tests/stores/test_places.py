@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command_line import toyspec_within as toyspec
-from loopback_store import BUCKET, Handler, Store, many_objects, stream, web
+from loopback_store import BUCKET, Handler, Store, forget, many_objects, stream, web
 from toyspec import (
     RunLog,
     StreamMissingError,
@@ -27,7 +27,7 @@ from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
 from toyspec.findings import FileReport
 from toyspec.places.addresses import is_address, public, secret_of, without_secrets
-from toyspec.places.kept_blocks import KeptBlocks
+from toyspec.places.kept_blocks import keep_block, kept_block
 from toyspec.places.place import Entry
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.discovery import find_streams
@@ -165,14 +165,16 @@ def test_run_that_is_read_twice_is_sent_once(store: Store, capsys: pytest.Captur
 
 def test_kept_blocks_are_bounded() -> None:
     """At most 32 MiB are kept, those that were used last; nothing without an entity tag, and of no large object."""
-    kept, entry = KeptBlocks(), Entry("s3://b/a", 1 << 24, '"tag"')
+    forget()
+    entry = Entry("s3://b/a", 1 << 24, '"tag"')
     for number in range(40):
-        kept.get(entry, 0)
-        kept.keep(entry, number, bytes(1 << 20))
-    assert [0, *range(9, 40)] == [number for number in range(40) if kept.get(entry, number)]
+        kept_block(entry, 0)
+        keep_block(entry, number, bytes(1 << 20))
+    assert [0, *range(9, 40)] == [number for number in range(40) if kept_block(entry, number)]
     for other in (entry._replace(identity="2026-11-22"), Entry("s3://b/large", 1 << 25, '"tag"')):
-        kept.keep(other, 0, b"x")
-        assert kept.get(other, 0) is None
+        keep_block(other, 0, b"x")
+        assert kept_block(other, 0) is None
+    forget()
 
 
 def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:

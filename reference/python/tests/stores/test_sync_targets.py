@@ -137,7 +137,7 @@ def test_file_of_a_folder_is_read_as_it_was_seen(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(PlaceError) as refused:
         folder.read_range(f"file://{path}", 0, 1, None)
-    assert f"file://{path}: Is a directory; check the directory" == str(refused.value)
+    assert f"file://{path}: a directory, not a regular file; check the directory" == str(refused.value)
 
 
 def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import IO, TYPE_CHECKING
 
-from toyspec.places.kept_blocks import kept_blocks
+from toyspec.places.kept_blocks import keep_block, kept_block
 from toyspec.places.opening import place_of
 from toyspec.places.place import ChangedError, RangesMissingError
 
@@ -98,15 +98,14 @@ class RemoteFile(io.RawIOBase):
         if self._at >= self._entry.size:
             self._block, self._start = b"", self._at
             return
-        kept = kept_blocks(self._place)
-        data = kept.get(self._entry, self._at)
+        data = kept_block(self._entry, self._at)
         if data is None:
             try:
                 data = self._place.read_range(self.name, self._at, self._size_of_next, self._entry.identity).data
             except ChangedError:
                 self._go_on()
                 return
-            kept.keep(self._entry, self._at, data)
+            keep_block(self._entry, self._at, data)
         self._block, self._start = data, self._at
         self._size_of_next = min(2 * self._size_of_next, _MOST_BYTES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.places.kept_blocks import kept_blocks
+from toyspec.places.kept_blocks import keep_block, kept_block
 from toyspec.places.opening import place_of
 from toyspec.places.place import ChangedError
 from toyspec.reading.live_bytes import LiveBytes
@@ -67,8 +67,7 @@ class LiveObject(LiveBytes):
             return b""
         if not self._start <= self.position < self._start + len(self._block):
             # What reads the run again, as a check does, asks the store once.
-            kept = kept_blocks(self._place)
-            data = kept.get(self._entry, self.position)
+            data = kept_block(self._entry, self.position)
             if data is None:
                 try:
                     data = self._place.read_range(
@@ -78,7 +77,7 @@ class LiveObject(LiveBytes):
                     # The next poll compares the new version with what was read.
                     self.is_outdated = True
                     return b""
-                kept.keep(self._entry, self.position, data)
+                keep_block(self._entry, self.position, data)
             self._block, self._start = data, self.position
             self._request_bytes = min(2 * self._request_bytes, _MOST_BYTES)
         begin = self.position - self._start

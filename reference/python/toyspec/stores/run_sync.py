@@ -16,7 +16,7 @@ from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.stores.results import RunResult
 from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
-from toyspec.stores.spans import LocalFile, ShortenedError, Signature
+from toyspec.stores.spans import LocalFile, ShortenedError, Signature, signature_of
 from toyspec.stores.targets import CannotExtendError
 from toyspec.system_calls import cause_of, is_locked
 
@@ -320,10 +320,9 @@ def _next_size(size: int) -> int:
 
 def _signature(path: str) -> Signature | None:
     try:
-        found = os.stat(path)
+        return signature_of(os.stat(path))
     except OSError:
         return None
-    return Signature(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _is_end(line: bytes) -> bool:

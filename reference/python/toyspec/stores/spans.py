@@ -35,6 +35,11 @@ class Signature(NamedTuple):
     """Nanoseconds since the Unix epoch."""
 
 
+def signature_of(status: os.stat_result) -> Signature:
+    """Return the signature of a file with *status*."""
+    return Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
 class LocalFile:
     """A regular file, open for reading; a context manager that closes it."""
 
@@ -43,7 +48,7 @@ class LocalFile:
         self.path = path
         self.descriptor = open_stream(path)
         status = os.fstat(self.descriptor)
-        self.signature = Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        self.signature = signature_of(status)
         self.size = status.st_size
         """Number of bytes when it was opened."""
         self._ends_in_lf = False
