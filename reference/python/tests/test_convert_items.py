@@ -12,10 +12,11 @@ import pytest
 
 from toyspec.convert import incoming_files, sources
 from toyspec.convert.exported_runs import ExportedRun, bins_of, by_record
-from toyspec.convert.incoming_files import IncomingArtifact, IncomingMedia, file_below, settled
+from toyspec.convert.incoming_files import file_below
+from toyspec.convert.intake import Intake
 from toyspec.convert.losses import NO_PLACE, Ledger
 from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
-from toyspec.convert.wandb_media import WandbMedia, taken_objects
+from toyspec.convert.wandb_media import lines_of, taken_objects
 from toyspec.errors import SourceError
 from toyspec.places.place import Entry
 from toyspec.writing.media import File
@@ -209,42 +210,43 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[tu
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_objects_of_wandb_are_media_or_counted(files: Path, name: str) -> None:
-    """Each file is an event with its sizes and caption, and what is left of the object is reported."""
+def test_objects_of_wandb_are_media_or_counted(files: Path, tmp_path: Path, name: str) -> None:
+    """Each file is a record with its sizes and caption, and what is left of the object is reported."""
     members, expected, losses = OBJECTS[name]
     ledger = Ledger()
+    intake = Intake(ledger, str(tmp_path / "b"))
+    lines = lines_of(dict(members), "m", {"t": 1.0, "step": 2}, (str(files), "here"), intake)
     found = []
-    for event in WandbMedia(str(files), ledger).events({"t": 1.0, "step": 2}, "m", dict(members), "here"):
-        media = event.pop("file").content
-        shown = {} if event["kind"] == "histogram" else {"file": os.path.basename(media._path)}
-        found.append(event | shown | ({} if media._caption is None else {"caption": media._caption}))
-        ledger.done()
+    shown = ("kind", "t", "step", "name", "index", "width", "height", "caption")
+    for record in map(json.loads, lines):
+        media = tmp_path / "b" / "media"
+        file = next(media.glob(f"{record['sha256']}.*")).read_text() if record["kind"] == "media" else None
+        found.append({key: record[key] for key in shown if key in record} | ({"file": file} if file else {}))
     assert [{"t": 1.0, "step": 2, "kind": "media", "name": "m", **each} for each in expected] == found
     assert (losses, True) == (lost(ledger), ledger.is_settled)
 
 
-def test_bins_of_wandb_are_those_of_the_log(tmp_path: Path) -> None:
+def test_bins_of_wandb_are_those_of_the_log() -> None:
     """Packed bins begin at the least value, and are equally wide."""
-    ledger = Ledger()
     packed = {"_type": "histogram", "values": [1, 2], "packedBins.min": -1, "packedBins.size": 0.5}
     for edges in ({"packedBins.count": 2}, {"bins": [-1, -0.5, 0]}):
-        (event,) = WandbMedia("", ledger).events({}, "m", {**packed, **edges}, "here")
-        placed = event["file"].placed(str(tmp_path), ledger)
-        assert {"edges": [-1.0, -0.5, 0.0], "counts": [1.0, 2.0]} == placed
+        (line,) = lines_of({**packed, **edges}, "m", {"t": 0.0}, ("", "here"), Intake(Ledger()))
+        made = json.loads(line)
+        assert ([-1.0, -0.5, 0.0], [1.0, 2.0]) == (made["edges"], made["counts"])
 
 
 def test_table_of_wandb_is_csv(files: Path, tmp_path: Path) -> None:
     """Its rows are the cells of the file, whose name says what it is."""
-    ledger = Ledger()
     object_ = {"_type": "table-file", "path": "t.table.json", "ncols": 1, "nrows": 1, "log_mode": "IMMUTABLE"}
-    (event,) = WandbMedia(str(files), ledger).events({}, "m", object_, "here")
-    placed = event["file"].placed(str(tmp_path / "b"), ledger)
-    assert ("text/csv", b"n\n5\n") == (placed["media_type"], next((tmp_path / "b" / "media").iterdir()).read_bytes())
+    intake = Intake(Ledger(), str(tmp_path / "b"))
+    (line,) = lines_of(object_, "m", {"t": 0.0}, (str(files), "here"), intake)
+    made = json.loads(line)
+    assert ("text/csv", b"n\n5\n") == (made["media_type"], next((tmp_path / "b" / "media").iterdir()).read_bytes())
 
 
 def test_members_of_an_object_are_taken_from_its_row() -> None:
     """An object is what has a type; its members have its name before their own."""
-    found = {"a._type": "image", "a.path": "x", "b": 1, "ab.c": 2, "a.d._type": "y", "a": 3}
+    found: dict[str, Any] = {"a._type": "image", "a.path": "x", "b": 1, "ab.c": 2, "a.d._type": "y", "a": 3}
     assert {"a": {"_type": "image", "path": "x", "d._type": "y"}} == taken_objects(found)
     assert {"b": 1, "ab.c": 2, "a": 3} == found
 
@@ -253,17 +255,17 @@ def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: p
     """Its path stays below the folder, a name that is taken gets a number, and a large file stays where it is."""
     monkeypatch.setattr(incoming_files, "MOST_COPIED_BYTES", 9)
     ledger, target = Ledger(), str(tmp_path / "bundle")
-    made = []
+    intake = Intake(ledger, target)
+    made: list[dict[str, Any]] = []
     for name in ("w/a.png", "w/a.png", "../../w/./b", "..", ""):
-        event = {"kind": "artifact", "t": 1.0, "file": IncomingArtifact(str(files / "a.png"), name, "here")}
-        made.append(settled(event, target, ledger))
+        made += map(json.loads, intake.artifact(str(files / "a.png"), name, "here"))
     paths = ["w/a.png", "w/a.png-2", "w/b", "file", "file-2"]
-    assert [f"artifacts/{path}" for path in paths] == [each["path"] for each in made if each]
-    assert [("artifact", 1.0, 5)] * 5 == [(each["kind"], each["t"], each["size_bytes"]) for each in made if each]
+    assert [f"artifacts/{path}" for path in paths] == [each["path"] for each in made]
+    assert [("artifact", 0.0, 5)] * 5 == [(each["kind"], each["t"], each["size_bytes"]) for each in made]
     assert (5, {}) == (ledger.carried, lost(ledger))
     (files / "a.png").write_bytes(b"0123456789")
-    large = settled({"kind": "artifact", "file": IncomingArtifact(str(files / "a.png"), "l", "here")}, target, ledger)
-    assert large is not None
+    (line,) = intake.artifact(str(files / "a.png"), "l", "here")
+    large = json.loads(line)
     assert ("reference", (files / "a.png").as_uri(), 10) == (large["kind"], large["uri"], large["size_bytes"])
     assert {"large-file": [("here", "10 bytes", str(files / "a.png"))]} == lost(ledger)
     brought = list(incoming_files.files_to_bring(target, "T"))
@@ -272,25 +274,22 @@ def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: p
     assert all(os.path.isfile(path) for path, _ in brought)
 
 
-def test_file_that_is_gone_is_counted(tmp_path: Path) -> None:
-    """The event has no record then; a system that is only busy is not blamed on the file."""
+def test_file_that_is_gone_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no record then; a system that is only busy is not blamed on the file."""
     ledger = Ledger()
-    assert settled({"file": IncomingArtifact(str(tmp_path / "none"), "n", "here")}, str(tmp_path), ledger) is None
-    assert settled({"file": IncomingMedia(File(5), "there")}, str(tmp_path), ledger) is None
+    intake = Intake(ledger, str(tmp_path))
+    assert [] == list(intake.artifact(str(tmp_path / "none"), "n", "here"))
+    assert [] == list(intake.media({"t": 0.0}, "m", [(File(5), {})], "there"))
     fact = "a file is a path or bytes, and not of type int"
     expected = [("here", "No such file or directory", None), ("there", fact, None)]
     assert {"missing-file": expected} == lost(ledger)
-    (tmp_path / "w").write_text("w")
 
-    class Full(IncomingArtifact):
-        """A file for which there is no room."""
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
 
-        def placed(self, directory: str, ledger: Ledger) -> dict[str, Any]:
-            """Fail."""
-            raise OSError(28, "No space left on device")
-
+    monkeypatch.setattr("toyspec.convert.intake.placed_artifact", full)
     with pytest.raises(OSError, match="No space left"):
-        settled({"file": Full(str(tmp_path / "w"), "n", "here")}, str(tmp_path), ledger)
+        list(intake.artifact(str(tmp_path), "n", "here"))
 
 
 def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

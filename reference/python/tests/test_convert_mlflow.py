@@ -1,4 +1,4 @@
-"""The tables of MLflow: many plain rows at once are what each row alone is, and every value has its time and step."""
+"""The tables of MLflow: every value has its time and step, and every fact its place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from toyspec.convert import export_runs, mlflow_export, mlflow_import
+from toyspec.convert import export_runs, mlflow_export
+from toyspec.convert.intake import Intake
 from toyspec.convert.losses import Ledger
-from toyspec.convert.mlflow_import import LARGEST, MlflowImport
+from toyspec.convert.mlflow_store import _LARGEST as LARGEST
+from toyspec.convert.mlflow_store import _records
 
 WALL = 1_790_000_000_000
 """A time in milliseconds since the Unix epoch."""
@@ -45,40 +45,15 @@ def _database(
 
 def _events(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], Ledger]:
     ledger = Ledger()
-    found: list[dict[str, Any]] = []
+    intake = Intake(ledger, complete=lambda start: {**start, "schema": "toy/v1", "run_id": "r"})
     with closing(database):
-        for event in MlflowImport(database, "r", ledger, lambda _: iter(())).events():
-            found += [json.loads(line) for line in event.splitlines()] if isinstance(event, bytes) else [event]
+        lines = [*_records(database, "r", lambda: iter(()), intake), *intake.finish(None)]
     assert ledger.is_settled
-    return found, ledger
+    return [json.loads(line) for line in b"".join(lines).splitlines()], ledger
 
 
-ROWS = st.tuples(
-    st.sampled_from(["a", "b/c", 'q"']),
-    st.sampled_from([0.5, -3.0, 0.0, LARGEST, -LARGEST, 1e308]) | st.integers(-5, 5),
-    st.integers(0, 3000).map(lambda later: WALL + later) | st.sampled_from([WALL - 5, 0, WALL + 10**12]),
-    st.sampled_from([0, 1, 2, 2**60, -1, None]),
-    st.sampled_from([0, 0, 0, 1]),
-)
-
-
-@given(st.lists(ROWS, max_size=12), st.integers(1, 5))
-def test_many_rows_at_once_are_what_each_row_is(rows: list[tuple[Any, ...]], batch: int) -> None:
-    """Events and the account are the same, however many rows are taken together."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mlflow_import, "_BATCH", batch)
-        together, counted = _events(_database(rows))
-        patch.setattr(MlflowImport, "_plain", lambda *_: None)
-        single, counted_singly = _events(_database(rows))
-    assert single == together
-    assert counted_singly.losses == counted.losses
-    assert (counted_singly.items, counted_singly.carried) == (counted.items, counted.carried)
-
-
-@pytest.mark.parametrize("batch", [1, 4096])
-def test_values_have_the_times_and_steps_of_the_table(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the times, in seconds since the whole second of the first; infinities and NaN are null."""
-    monkeypatch.setattr(mlflow_import, "_BATCH", batch)
+def test_values_have_the_times_and_steps_of_the_table() -> None:
+    """In the order of the times, in seconds since the whole second of the first; what is not finite is named."""
     rows: list[tuple[Any, ...]] = [
         ("late", 2.0, WALL + 2500, 3, 0),
         ("first", 1.0, WALL + 250, 1, 0),
@@ -100,7 +75,7 @@ def test_values_have_the_times_and_steps_of_the_table(batch: int, monkeypatch: p
     ]
     made = [(event["t"], event.get("step"), event["values"]) for event in found if event["kind"] == "scalars"]
     assert [(pytest.approx(t, abs=1e-6), step, values) for t, step, values in expected] == made
-    assert {"not-finite": 1, "clamped": 2, "step-unusable": 1} == {loss.cause: loss.count for loss in ledger.losses}
+    assert {"clamped": 2, "step-unusable": 1} == {loss.cause: loss.count for loss in ledger.losses}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +100,7 @@ def test_end_is_that_of_the_run(status: str, end: int | None, expected: tuple[st
 
 
 def test_labels_and_settings_are_those_of_the_run() -> None:
-    """Tags of MLflow itself have a place or are dropped, others become tags; settings are texts."""
+    """Tags of MLflow itself have a place or are in a note, others become tags; settings are texts."""
     tags = {
         "mlflow.runName": "shown",
         "mlflow.note.content": "n",
@@ -134,11 +109,12 @@ def test_labels_and_settings_are_those_of_the_run() -> None:
     }
     found, ledger = _events(_database([], params={"lr": "0.1", "arch": "mlp"}, tags={**tags, "b": "1", "a": ""}))
     assert {
-        "kind": "run_start", "t": 0.0, "name": "shown", "group": "group", "config": {"lr": "0.1", "arch": "mlp"},
+        "kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "name": "shown", "group": "group",
+        "config": {"lr": "0.1", "arch": "mlp"},
         "started_at": "2026-09-21T14:13:20Z", "notes": "n", "git": {"sha": "abc"}, "tags": ["a", "b=1"],
     } == found[0]  # fmt: skip
-    assert {"no-place": 1, "tag": 1} == {loss.cause: loss.count for loss in ledger.losses}
-    assert (8 + 1, 7) == (ledger.items, ledger.carried)
+    assert ("provenance", '{"mlflow.user":"u"}') == (found[1]["topic"], found[1]["text"])
+    assert {"tag": 1} == {loss.cause: loss.count for loss in ledger.losses}
 
 
 @pytest.mark.parametrize(

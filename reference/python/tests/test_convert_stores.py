@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conversions import SAMPLES, imported, records
-from toyspec.convert import mlflow_store, trackio_store
+from toyspec.convert import mlflow_export, mlflow_store, trackio_store
 from toyspec.convert.format_modules import FORMATS, exportable, exporter, importable, importer, load
 from toyspec.convert.importing import import_runs
+from toyspec.convert.intake import Intake
 from toyspec.convert.losses import Ledger
-from toyspec.convert.mlflow_others import artifacts_in, image_name, local_directory, note_elsewhere, others_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
     """Those of its store come along, pictures as media; those elsewhere are named, and datasets have no place."""
     store = tmp_path / "store"
     (store / "art" / "images").mkdir(parents=True)
-    picture = image_name("val/pred", 7, 1790000000000, "a.png")
+    picture = mlflow_export.image_name("val/pred", 7, 1790000000000, "a.png")
     assert "images/val~pred+step+7+timestamp+1790000000000+a.png" == picture
     for name in (picture, picture.replace("~", "#").replace("7", "8", 1), "m.txt"):
         (store / "art" / name).write_text(name)
@@ -135,38 +136,27 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
         f"INSERT INTO runs VALUES ('r', '{store / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), ('r', 's3://b/x')",
     )
     ledger = Ledger()
-    found = []
-    for event in others_of(str(path), "r", 9.0, ledger):
-        file = event.pop("file", None)
-        found.append(event | ({} if file is None else {"place": file.place}))
-    at = {"t": 9.0}
-    assert [
-        {"kind": "artifact", **at, "place": "m.txt"},
-        {"kind": "media", **at, "step": 7, "name": "val/pred", "place": picture},
-        {"kind": "media", **at, "step": 8, "name": "val/pred", "place": picture.replace("~", "#").replace("7", "8", 1)},
-        {"kind": "reference", **at, "uri": (store / "art" / "link.txt").as_uri(), "role": "artifact"},
-        {"kind": "reference", **at, "uri": (tmp_path / "else" / "n.txt").as_uri(), "role": "artifact"},
-    ] == sorted(found, key=lambda event: (event["kind"], event.get("step", 0), event.get("uri", "")))[:3] + sorted(
-        (event for event in found if event["kind"] == "reference"), key=lambda event: "else" in event["uri"]
-    )
+    found = list(map(json.loads, mlflow_store._others(str(path), "r", Intake(ledger, str(tmp_path / "bundle")))))
+    kinds = {each.get("path", each.get("step", each.get("uri"))): each["kind"] for each in found}
+    assert {
+        "artifacts/m.txt": "artifact",
+        7: "media",
+        8: "media",
+        (store / "art" / "link.txt").as_uri(): "reference",
+        (tmp_path / "else" / "n.txt").as_uri(): "reference",
+    } == kinds
+    assert {"val/pred"} == {each["name"] for each in found if each["kind"] == "media"}
     assert ["artifacts at s3://b/x were not looked for: bring them to this machine to keep them"] == ledger.notes
     assert ([("dataset", "mnist")], 6) == (
         [(each.place, each.value) for loss in ledger.losses for each in loss.examples], ledger.items,
     )  # fmt: skip
 
 
-def test_artifacts_that_are_nowhere_are_not_noted(tmp_path: Path) -> None:
-    """A run without an address of artifacts, and a folder that is missing, have none."""
-    ledger = Ledger()
-    note_elsewhere(None, ledger)
-    note_elsewhere("", ledger)
-    assert ([], []) == (list(artifacts_in(str(tmp_path / "none"), 0.0, ledger, is_own=True)), ledger.notes)
-
-
 def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
     """What SQLite says is the value."""
     ledger = Ledger()
-    assert [] == list(others_of(str(database(tmp_path / "x.db", "CREATE TABLE runs (a)")), "r", 0.0, ledger))
+    path = str(database(tmp_path / "x.db", "CREATE TABLE runs (a)"))
+    assert [] == list(mlflow_store._others(path, "r", Intake(ledger)))
     assert [("database", "no such column: artifact_uri")] == [
         (each.place, each.value) for loss in ledger.losses for each in loss.examples
     ]
@@ -182,7 +172,7 @@ def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> No
 )  # fmt: skip
 def test_address_of_artifacts_is_a_directory_here_or_none(address: object, directory: str | None) -> None:
     """Only the path of an address is decoded."""
-    assert directory == local_directory(address)
+    assert directory == mlflow_store._local_directory(address)
 
 
 def test_database_of_mlflow_names_where_it_will_be(tmp_path: Path) -> None:

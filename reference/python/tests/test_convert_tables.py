@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs
+from toyspec.format.flattening import flattened
 from toyspec.logs.dialects import dialects
 from toyspec.reading.rows import Row
 
@@ -152,6 +153,9 @@ def test_every_dialect_is_imported(tmp_path: Path, name: str) -> None:
             for metric, value in sorted(row.values.items()):
                 finite = None if value is None or not math.isfinite(value) else value
                 expected.append((metric, step, finite))
+            # A truth is no metric of a log that is read in place, and a value of the run that is made of it.
+            truths = {key: value for key, value in flattened(row.value).items() if isinstance(value, bool)}
+            expected += [(key, step, float(value)) for key, value in truths.items() if row.values]
     found = [item for made in (run, *attempts) for item in scalars(made.target)]
     assert sorted(expected, key=repr) == sorted(found, key=repr)
 
@@ -165,7 +169,8 @@ def test_attempts_of_mllog_are_runs(tmp_path: Path) -> None:
     first, second = imported(tmp_path / "result_0.txt", tmp_path / "runs").runs
     assert [("loss", None, 1.5)] == scalars(first.target)
     assert [("loss", None, 0.5)] == scalars(second.target)
-    assert "cause: x" == records(second.target)[-1]["text"]
+    texts = [record["texts"] for record in records(second.target) if "texts" in record]
+    assert "x" == texts[-1]["cause"]
 
 
 @given(st.data())

@@ -52,7 +52,7 @@ def row(step: int, **values: Any) -> bytes:
 
 
 def test_sample_of_the_real_program(tmp_path: Path) -> None:
-    """Settings, history, system metrics, definitions and exit arrive; media and texts are in the report."""
+    """Settings, history, system metrics, definitions and exit arrive, and in a note what else W&B says of the run."""
     (run,) = imported(SAMPLES / "wandb", tmp_path).runs
     start, *rest = records(run.target)
     assert {"lr": 0.001, "model": {"layers": 2}, "name": "gpt"} == start["config"]
@@ -63,8 +63,9 @@ def test_sample_of_the_real_program(tmp_path: Path) -> None:
     assert ("train/loss", 29, 0.06666666666666667) in found
     assert ("val/acc", 19, None) in found
     assert 30 == sum(name == "nested.norm" for name, _, _ in found)
-    assert {"kind": "define", "name": "val/acc", "goal": "max", "step_name": "epoch"}.items() <= rest[1].items()
-    assert {"not-finite": 1, "part-dropped": 2, "no-place": 2} == losses(run)
+    assert {"kind": "define", "name": "val/acc", "goal": "max", "step_name": "epoch"}.items() <= rest[2].items()
+    assert {"part-dropped": 2} == losses(run)
+    assert ("provenance", {"project": "demo", "_wandb": {}}) == (rest[0]["topic"], json.loads(rest[0]["text"]))
     assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversions import imported, losses, records, scalars
+from conversions import imported, records, scalars
 from test_convert_wandb import item, run_file
 from toyspec.convert import import_runs
 from toyspec.convert.protobuf import field, integer_field
@@ -70,20 +70,21 @@ def test_sessions_of_a_run_are_one_run(tmp_path: Path) -> None:
     first = [("loss", step, 4.0 - step) for step in range(4)]
     assert [*first, *(("loss", step, 9.0 - step) for step in (2, 3, 4))] == scalars(run.target)
     resumed = {"t": 10.0, "from_step": 1, "reason": "exit code 3", "resumed_at": "2026-09-21T14:13:30Z"}
-    assert {"kind": "run_resume", **resumed} == rest[4]
+    assert {"kind": "run_resume", **resumed} == rest[5]
     assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
     assert [(0, 4.0), (1, 3.0), (2, 7.0), (3, 6.0), (4, 5.0)] == kept(run.target)
 
 
 def test_every_item_of_resumed_runs_is_in_the_report(tmp_path: Path) -> None:
-    """A setting that the later session changed and W&B's own one are dropped; the others are carried, twice."""
+    """A setting that the later session changed is dropped; the others are carried."""
     two_sessions(tmp_path / "wandb")
     (run,) = imported(tmp_path / "wandb", tmp_path / "runs").runs
-    assert {"no-place": 4} == losses(run)
-    places = {example.place for loss in run.losses for example in loss.examples if loss.cause == "no-place"}
-    assert {"config/lr, before the run was resumed", "config/_wandb", "run: project"} == places
-    # Settings 5, values 7, exits 2, and the project twice.
-    assert (16, 12, 0, 4) == (run.items, run.carried, run.changed, run.dropped)
+    ((loss, place),) = ((loss.cause, example.place) for loss in run.losses for example in loss.examples)
+    assert ("no-place", "config/lr, before the run was resumed") == (loss, place)
+    # Settings 2 and the one before, values 7, exits 2, the resumption, and of the run its project and W&B's setting.
+    assert (15, 14, 0, 1) == (run.items, run.carried, run.changed, run.dropped)
+    (left,) = (each["left_out"] for each in records(run.target) if each.get("topic") == "left-out")
+    assert {"config/lr": 1} == left
     assert run.notes[0].startswith("the run was resumed at step 2, after step 3: ")
 
 

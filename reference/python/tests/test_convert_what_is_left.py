@@ -19,7 +19,7 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
 from toyspec.convert.format_modules import FORMATS
-from toyspec.convert.mlflow_files import read_meta
+from toyspec.convert.mlflow_store import read_meta
 from toyspec.convert.yaml_text import parsed
 from toyspec.errors import SourceError
 
@@ -214,7 +214,7 @@ def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
     config = {"layers": [1, 2], "empty": None, "net": {"rate": None, "sizes": [None, 3]}, "z": 1}
     assert config == records(run.target)[0]["config"]
     places = {example.place: example.value for loss in run.losses for example in loss.examples}
-    assert places.items() >= {"params: net/rate": "nan", "params: net/sizes/0": "inf"}.items()
+    assert places.items() >= {"config/net/rate": "nan", "config/net/sizes/0": "inf"}.items()
     assert "3 bytes" == places[os.path.join("plots", "images", "a.png")]
 
 

@@ -90,7 +90,7 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
     here = document(import_runs(sources, tmp_path / "runs"))
     expected = tree(tmp_path / "runs")
     (tmp_path / "runs").rename(tmp_path / "whole")
-    write, sync = imported_bundles.write_finished_stream, system_calls.sync_directory
+    write, sync = imported_bundles._write_stream, system_calls.sync_directory
 
     def half_written(*arguments: Any) -> None:
         write(*arguments)
@@ -100,7 +100,7 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
         sync(*arguments)
         kill_once(tmp_path / "unreported")
 
-    monkeypatch.setattr(imported_bundles, "write_finished_stream", half_written)
+    monkeypatch.setattr(imported_bundles, "_write_stream", half_written)
     monkeypatch.setattr(imported_bundles, "sync_directory", unreported)
     assert here == document(import_runs(sources, tmp_path / "runs", workers=2))
     assert expected == tree(tmp_path / "runs")
@@ -126,7 +126,7 @@ def test_poisoned_source_is_isolated(
     for name in ("a", "poison", "z"):
         event_file(tmp_path / "logs" / name, *steps(3))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(imported_bundles, "write_finished_stream", poisoned(imported_bundles.write_finished_stream))
+    monkeypatch.setattr(imported_bundles, "_write_stream", poisoned(imported_bundles._write_stream))
     assert exit_codes.USAGE == main(["import", "--workers", "2", "logs", "--out", "runs", "--json"])
     said = capsys.readouterr()
     assert ["a", "z"] == [run["run_id"] for run in json.loads(said.out)["runs"]]

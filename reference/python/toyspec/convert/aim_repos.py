@@ -5,31 +5,27 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import sqlite3
 import tempfile
-from contextlib import closing, redirect_stderr
+from contextlib import redirect_stderr
 from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from toyspec.convert.databases import Points
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
     NO_PLACE,
     Cause,
-    as_measure,
-    as_setting,
-    at_step,
     is_number,
-    step_member,
 )
 from toyspec.convert.sources import identity_of, size_of
-from toyspec.convert.timeline import Timeline
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
@@ -70,12 +66,12 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
                 source=f"{repository}#{name}",
                 identity=identity_of(files, name),
                 size=size_of(files),
-                events=partial(_events, repository, name),
+                records=partial(_records, repository, name),
                 parts=(repository,),
             )
 
 
-def _events(repository: str, name: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
+def _records(repository: str, name: str, intake: Intake) -> Iterator[bytes]:
     aim = needed("aim", "aim", "an Aim repository")
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
         _copy(repository, os.path.join(folder, _REPOSITORY), name)
@@ -84,8 +80,7 @@ def _events(repository: str, name: str, ledger: Ledger) -> Iterator[dict[str, An
             copy._recreate_index()  # noqa: SLF001 - what its command `aim storage reindex` calls
         run = aim.Run(name, repo=copy, read_only=True)
         try:
-            with closing(sqlite3.connect("")) as points:
-                yield from _of_run(run, points, ledger)
+            yield from _of_run(run, intake)
         finally:
             copy.close()
 
@@ -100,35 +95,28 @@ def _copy(repository: str, target: str, name: str) -> None:
     shutil.copytree(repository, target, ignore=others)
 
 
-def _of_run(run: Any, points: sqlite3.Connection, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    # Metrics are merged by time on the disk: memory does not grow with their number.
-    points.execute("CREATE TABLE points (wall, step, epoch, metric, value)")
+def _of_run(run: Any, intake: Intake) -> Iterator[bytes]:
     metrics = list(run.metrics())
-    for metric in metrics:
-        points.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?)", _points(metric, ledger))
-    timeline = Timeline(ledger, run.creation_time)
-    yield _start(run, timeline, ledger)
-    sequences = run.meta_run_tree.subtree("traces").collect(strict=False)
-    others = sum(map(len, sequences.values())) - len(metrics)
-    if others:
-        ledger.lose(NO_PLACE, "sequences", f"{others} that are not numbers", count=others)
-    for wall, step, epoch, metric, value in points.execute("SELECT * FROM points ORDER BY wall, step, metric"):
-        place = at_step(step, metric)
-        record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall, place)}
-        record |= step_member(step, place, ledger)
-        if epoch is not None and epoch >= 0:
-            record["epoch"] = epoch
-        record["values"] = {metric: as_measure(float(value), place, ledger)}
-        ledger.done()
-        yield record
+    with Points() as points:
+        for metric in metrics:
+            points.add(_points(metric))
+        name = None if run.name == f"Run: {run.hash}" else run.name
+        facts = {"name": name, "group": run.experiment, "tags": list(run.tags), "notes": run.description}
+        attributes = run.get(..., {}) or {}
+        config = {str(key): _setting(value, f"config/{key}", intake.ledger) for key, value in attributes.items()}
+        yield from intake.begin(run.creation_time, config=config, **facts)
+        sequences = run.meta_run_tree.subtree("traces").collect(strict=False)
+        others = sum(map(len, sequences.values())) - len(metrics)
+        if others:
+            intake.ledger.lose(NO_PLACE, "sequences", f"{others} that are not numbers", count=others, name="sequences")
+        yield from points.lines(intake)
 
 
-def _points(metric: Any, ledger: Ledger) -> Iterator[tuple[float | None, Any, float | None, str, str]]:
+def _points(metric: Any) -> Iterator[tuple[float | None, int, float | None, str, float]]:
     steps, (values, epochs, walls) = metric.data.view(("val", "epoch", "time")).items_list()
     name = "".join([*_prefixes(metric.context.to_dict()), metric.name])
     for step, value, epoch, wall in zip(steps, values, epochs, walls, strict=True):
-        ledger.items += 1
-        yield _number(wall), int(step), _number(epoch), name, repr(float(value))
+        yield _number(wall), int(step), _number(epoch), name, float(value)
 
 
 def _prefixes(context: dict[str, Any]) -> Iterator[str]:
@@ -140,29 +128,15 @@ def _number(value: Any) -> float | None:
     return float(value) if is_number(value) and not math.isnan(value) else None
 
 
-def _start(run: Any, timeline: Timeline, ledger: Ledger) -> dict[str, Any]:
-    start = timeline.run_start()
-    facts = {"name": run.name, "group": run.experiment, "tags": list(run.tags), "notes": run.description}
-    facts["name"] = None if run.name == f"Run: {run.hash}" else run.name
-    for key, value in facts.items():
-        if value:
-            ledger.items += 1
-            start[key] = value
-            ledger.done()
-    attributes = run.get(..., {}) or {}
-    ledger.items += len(attributes)
-    for key, value in attributes.items():
-        start.setdefault("config", {})[str(key)] = _setting(value, f"config/{key}", ledger)
-        ledger.done()
-    return start
-
-
 def _setting(value: Any, place: str, ledger: Ledger) -> Any:
+    """Return a setting as JSON has it; one of another type, which is text, is an item of its own."""
     if isinstance(value, dict):
         return {str(key): _setting(member, f"{place}/{key}", ledger) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_setting(member, place, ledger) for member in value]
     if value is None or isinstance(value, bool | int | float | str):
-        return as_setting(value, place, ledger)
+        return value
+    ledger.items += 1
     ledger.changed(SETTING_AS_TEXT, place, type(value).__name__, value)
+    ledger.done()
     return str(value)

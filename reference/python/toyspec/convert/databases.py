@@ -8,14 +8,19 @@ import sqlite3
 from contextlib import closing
 from functools import lru_cache
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
+from toyspec.convert.losses import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of
 from toyspec.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
+
+    from toyspec.convert.intake import Intake
+    from toyspec.convert.losses import Ledger
 
 DATABASE_MAGIC = b"SQLite format 3\0"
 _JOURNAL = "-journal"
@@ -102,3 +107,61 @@ def tables_of(path: str) -> set[str]:
             return {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except DATABASE_ERRORS as error:
             raise SourceError(path, f"the database cannot be read: {error}") from error
+
+
+def runs_of(paths: Iterable[str], query: str) -> tuple[list[tuple[str, str, Any]], list[SourceError]]:
+    """Return path, id and name of each run in the databases *paths*, and an error for each that cannot be read."""
+    found: list[tuple[str, str, Any]] = []
+    refused: list[SourceError] = []
+    for path in paths:
+        try:
+            with closing(opened(path)) as database:
+                found += [(path, str(run_id), name) for run_id, name in database.execute(query).fetchall()]
+        except DATABASE_ERRORS as error:
+            refused.append(SourceError(path, f"the database cannot be read: {error}"))
+        except SourceError as error:
+            refused.append(error)
+    return found, refused
+
+
+def queried(database: sqlite3.Connection, query: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of *query* for a run; where the database is damaged, end with an entry in the ledger."""
+    try:
+        yield from database.execute(query, (run_id,))
+    except DATABASE_ERRORS as error:
+        ledger.lose(DAMAGED, "database", str(error))
+
+
+class Points:
+    """Values that a source has metric by metric, sorted by time: on the disk, so that memory is bounded."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("")
+        self._database.execute("CREATE TABLE points (wall, step, epoch, metric, value)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, points: Iterable[tuple[float | None, int, float | None, str, float]]) -> None:
+        """Add time, step, epoch, metric and value of each of *points*."""
+        # SQLite takes NaN for NULL.
+        rows = ((wall, step, epoch, metric, repr(value)) for wall, step, epoch, metric, value in points)
+        self._database.executemany("INSERT INTO points VALUES (?, ?, ?, ?, ?)", rows)
+
+    def walls(self) -> Iterator[float]:
+        """Yield the different times."""
+        return (wall for (wall,) in self._database.execute("SELECT DISTINCT wall FROM points"))
+
+    def metrics(self) -> set[str]:
+        """Return the names of the metrics."""
+        return {str(metric) for (metric,) in self._database.execute("SELECT DISTINCT metric FROM points")}
+
+    def lines(self, intake: Intake) -> Iterator[bytes]:
+        """Yield the lines of all points."""
+        query = "SELECT * FROM points ORDER BY wall, step, metric"
+        for wall, step, epoch, metric, value in self._database.execute(query):
+            members = {} if epoch is None or epoch < 0 else {"epoch": epoch}
+            yield from intake.values(wall, step, {metric: float(value)}, at_step(step, metric), **members)

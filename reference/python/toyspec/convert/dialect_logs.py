@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.convert.dialect_import import choice_of, events_of
+from toyspec.convert.dialect_import import DialectImport, choice_of
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.logs_in_parts import LogInParts, logs_in_parts
 from toyspec.convert.sources import files_below, identity_of, is_file, name_below, size_of
@@ -23,9 +23,8 @@ from toyspec.runs.walking import is_older_checkpoint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.dialect_import import Events
     from toyspec.convert.finding import FileOwners
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.intake import Intake
     from toyspec.logs.dialects import Dialect
     from toyspec.logs.mapping import ReadAs
 
@@ -142,16 +141,16 @@ def _runs(log: str | LogInParts, read_as: ReadAs, name: str) -> Iterator[Foreign
             source=source if attempt == 1 else f"{source}#{attempt}",
             identity=identity_of(files, f"{read_as.dialect.name} {read_as.step} {attempt}"),
             size=size_of(files) // attempts,
-            events=partial(_events, log, read_as, name, attempt),
+            records=partial(_records, log, read_as, name, attempt),
             dialect=read_as.dialect.name,
             parts=tuple(files),
         )
 
 
-def _events(log: str | LogInParts, read_as: ReadAs, name: str, attempt: int, ledger: Ledger) -> Events:
+def _records(log: str | LogInParts, read_as: ReadAs, name: str, attempt: int, intake: Intake) -> Iterator[bytes]:
     if isinstance(log, str):
-        yield from events_of(log, read_as, name, attempt, ledger)
+        yield from DialectImport(log, read_as, attempt, intake).lines(name)
         return
     with log.merged() as path:
-        yield from events_of(path, read_as, name, attempt, ledger)
-    ledger.note(f"lines are counted through its {len(log.files)} files, as they are read")
+        yield from DialectImport(path, read_as, attempt, intake).lines(name)
+    intake.ledger.note(f"lines are counted through its {len(log.files)} files, as they are read")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import sqlite3
-from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.convert.databases import Points
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import (
     DAMAGED,
@@ -18,14 +17,9 @@ from toyspec.convert.losses import (
     NULL,
     REPEATED,
     WITHOUT_STEP,
-    as_measure,
-    as_setting,
-    at_step,
-    is_number,
-    step_member,
 )
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
-from toyspec.convert.timeline import Timeline, earliest
+from toyspec.convert.timeline import earliest
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.errors import SourceError
 from toyspec.files import open_file
@@ -36,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
 
@@ -69,7 +64,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
         files = tables + [file for file in others if os.path.isfile(file)]
         name = name_below(path, directory)
         parts = (*files, os.path.join(directory, _PLOTS))
-        read = partial(_events, directory, tables, name)
+        read = partial(_records, directory, tables, name)
         yield ForeignRun(name, directory, identity_of(files), size_of(files), read, parts=parts)
     if not found:
         raise SourceError(path, f"no directory with {_LATEST} and {_TABLES}")
@@ -79,100 +74,66 @@ def _is_table(name: str) -> bool:
     return name.endswith(".tsv")
 
 
-def _events(directory: str, tables: list[str], name: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    # Tables are merged by time and step on the disk: memory does not grow with them.
-    with closing(sqlite3.connect("")) as merged:
-        merged.execute("CREATE TABLE rows (wall, step, metric, value)")
+def _records(directory: str, tables: list[str], name: str, intake: Intake) -> Iterator[bytes]:
+    ledger = intake.ledger
+    with Points() as points:
         for table in tables:
             metric = os.path.relpath(table, os.path.join(directory, _TABLES)).replace(os.sep, "/")[: -len(".tsv")]
-            merged.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", _rows(table, metric, ledger))
+            points.add(_points(table, metric, ledger))
             ledger.advance(os.path.getsize(table))
-        yield from _merged(merged, (directory, name), ledger)
+        # One value without a time must not take the times of all others.
+        first = earliest(points.walls())
+        yield from intake.begin(first, name=name, config=_config(os.path.join(directory, _PARAMS), ledger))
+        if first is None:
+            ledger.note("the source has no times, so t is 0 in every record")
+        yield from points.lines(intake)
+        yield from _latest(os.path.join(directory, _LATEST), points.metrics(), intake)
     drop_files(directory, os.path.join(directory, _PLOTS), ledger, but=os.path.join(directory, _TABLES))
 
 
-def _merged(rows: sqlite3.Connection, source: tuple[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
-    directory, name = source
-    # One value without a time must not take the times of all others.
-    timeline = Timeline(ledger, earliest(wall for (wall,) in rows.execute("SELECT DISTINCT wall FROM rows")))
-    start = timeline.run_start(name=name)
-    if timeline.start is None:
-        ledger.note("the source has no times, so t is 0 in every record")
-    config = _config(os.path.join(directory, _PARAMS), ledger)
-    if config:
-        start["config"] = config
-    yield start
-    for wall, step, metric, value in rows.execute("SELECT * FROM rows ORDER BY wall, step, metric"):
-        place = at_step(step, metric)
-        record: dict[str, Any] = {"kind": "scalars", "t": timeline.t(wall, place)}
-        record |= step_member(step, place, ledger)
-        record["values"] = {metric: as_measure(float(value), place, ledger)}
-        ledger.done()
-        yield record
-    known = {metric for (metric,) in rows.execute("SELECT DISTINCT metric FROM rows")}
-    yield from _latest(os.path.join(directory, _LATEST), known, timeline.last, ledger)
-
-
-def _rows(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | None, int, str, str]]:
+def _points(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | None, int, None, str, float]]:
     with open_file(path) as file:
         header = file.readline(_LONGEST).decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t")
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 2):
-            ledger.items += 1
-            place = f"{metric}, line {number}"
             row = line.decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t")
             cells = dict(zip(header, row, strict=False)) if len(row) == len(header) else {}
             try:
                 step, value = int(cells["step"]), float(cells[header[-1]])
                 stamp = int(cells["timestamp"]) / 1000 if cells.get("timestamp") else None
+                is_whole = line.endswith(b"\n") and -_LIMIT <= step < _LIMIT
             except (KeyError, ValueError, OverflowError):
-                ledger.drop(DAMAGED, place, line)
-                continue
-            if not line.endswith(b"\n") or not -_LIMIT <= step < _LIMIT:
-                ledger.drop(DAMAGED, place, line)
-                continue
-            yield stamp, step, metric, repr(value)
+                is_whole = False
+            if is_whole:
+                yield stamp, step, None, metric, value
+            else:
+                ledger.lose(DAMAGED, f"{metric}, line {number}", line)
 
 
 def _config(path: str, ledger: Ledger) -> dict[str, Any]:
-    if not os.path.isfile(path):
-        return {}
     try:
-        config = parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace"))
+        return parsed(head_of(path, _LONGEST).decode("utf-8", "backslashreplace")) if os.path.isfile(path) else {}
     except ValueError as error:
         ledger.lose(DAMAGED, _PARAMS, str(error))
         return {}
-    ledger.items += len(config)
-    for key, value in config.items():
-        config[key] = as_setting(value, f"params: {key}", ledger)
-        ledger.done()
-    return config
 
 
-def _latest(path: str, known: set[str], t: float, ledger: Ledger) -> Iterator[dict[str, Any]]:
+def _latest(path: str, known: set[str], intake: Intake) -> Iterator[bytes]:
     """Yield the values of metrics.json that have no table."""
     try:
         document = msgspec.json.decode(head_of(path, _LONGEST))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         # How deep is too deep, and how it is worded, depends on the version of Python.
-        ledger.lose(DAMAGED, _LATEST, "nested too deep" if isinstance(error, RecursionError) else str(error))
+        fact = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        intake.ledger.lose(DAMAGED, _LATEST, fact)
         return
-    values: dict[str, float | None] = {}
     hidden: list[tuple[str, Any]] = []
     members = flattened(document, hidden=hidden) if isinstance(document, dict) else {}
     for name, value in hidden:
-        ledger.lose(REPEATED, f"{_LATEST}: {name}", value)
-    for name, value in members.items():
-        if name in known or name == "step":
-            continue
-        ledger.items += 1
-        spelt = not_finite(value) if isinstance(value, str) else None
-        if spelt is None and not is_number(value):
-            ledger.drop(NO_PLACE, f"{_LATEST}: {name}", value)
-            continue
-        values[name] = as_measure(value if spelt is None else spelt, f"{_LATEST}: {name}", ledger)
-        ledger.done()
-    if values:
-        yield {"kind": "scalars", "t": t, "values": values}
+        intake.ledger.lose(REPEATED, f"{_LATEST}: {name}", value, name=name)
+    values = {name: value for name, value in members.items() if name not in known and name != "step"}
+    spelt = {name: not_finite(value) for name, value in values.items() if isinstance(value, str)}
+    values |= {name: value for name, value in spelt.items() if value is not None}
+    yield from intake.values(None, None, values, _LATEST)
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
 
@@ -45,8 +46,8 @@ class ForeignRun(NamedTuple):
     """Changes when the source changes."""
     size: int
     """Number of bytes to read."""
-    events: Callable[[Ledger], Iterator[dict[str, Any] | bytes]]
-    """Yields toy/v1 events in order, from run_start on; bytes are lines in canonical form, each with its LF."""
+    records: Callable[[Intake], Iterator[bytes]]
+    """Hands what the source has to an intake, from its start on, and yields the lines that it gives."""
     dialect: str = ""
     """Name of the dialect that was recognized; empty for other formats."""
     parts: tuple[str, ...] = ()

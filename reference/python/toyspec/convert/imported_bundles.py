@@ -6,25 +6,25 @@ import os
 import re
 import shutil
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.convert.format_modules import FORMATS
-from toyspec.convert.incoming_files import files_to_bring, settled
+from toyspec.convert.incoming_files import files_to_bring
+from toyspec.convert.intake import Intake
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.errors import SourceError
 from toyspec.escaping import encodable, shortened
 from toyspec.files import open_file
-from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import read_annotations
 from toyspec.system_calls import SYSTEM_CALLS, is_locked, sync_directory
 from toyspec.writing import opening
 from toyspec.writing.append_file import AppendFile
-from toyspec.writing.event_checks import check_record
 from toyspec.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
@@ -39,14 +39,6 @@ _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
 _LONGEST_NAME = 120
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 _POLL_SECONDS = 0.05
-_WITHOUT_METRICS = frozenset(
-    [
-        *("run_start", "run_end", "run_resume", "note", "define", "sample", "media", "artifact", "reference"),
-        *("alert", "histogram"),
-    ]
-)
-_MEASURED = re.compile(rb'"kind":"(?:scalars|step|eval|system)"')
-_UNEXPLAINED = "the source says that the run failed, and not why"
 _BLOCK_BYTES = 1 << 20
 
 
@@ -141,9 +133,9 @@ def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
 
 def discard_partial(root: str, run_id: str) -> None:
     """Remove what an import of *run_id* that was killed has left below *root*."""
-    partial = os.path.join(root, _PARTIAL + run_id)
-    if not is_locked(os.path.join(partial, _PARTIAL_STREAM)):
-        shutil.rmtree(partial, ignore_errors=True)
+    directory = os.path.join(root, _PARTIAL + run_id)
+    if not is_locked(os.path.join(directory, _PARTIAL_STREAM)):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 class _Import:
@@ -168,7 +160,7 @@ class _Import:
         )
         try:
             os.makedirs(options.root, exist_ok=True)
-            partial = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+            directory = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
         except OSError as error:
             raise TargetError(error.errno, error.strerror, options.root) from error
         try:
@@ -177,58 +169,43 @@ class _Import:
                 # A worker made it, and was lost before it could report it.
                 return before
             ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
-            self._write(made, ledger, partial)
+            self._write(made, ledger, directory)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
         return made
 
-    def _write(self, made: RunConversion, ledger: Ledger, partial: str) -> None:
-        stream = os.path.join(partial, _PARTIAL_STREAM)
-        write_finished_stream(stream, self._events(made.run_id, ledger, partial))
+    def _write(self, made: RunConversion, ledger: Ledger, directory: str) -> None:
+        stream = os.path.join(directory, _PARTIAL_STREAM)
+        _write_stream(stream, self._lines(ledger, directory))
         made.take(ledger)
-        os.rename(stream, os.path.join(partial, EVENTS_FILE))
-        with open(os.path.join(partial, REPORT_FILE), "wb") as file:
+        os.rename(stream, os.path.join(directory, EVENTS_FILE))
+        with open(os.path.join(directory, REPORT_FILE), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
         if self._plan.earlier is None:
-            os.rename(partial, self._target)
+            os.rename(directory, self._target)
         else:
-            _update(partial, self._target)
+            _update(directory, self._target)
         sync_directory(SYSTEM_CALLS, self._options.root)
 
-    def _annotated(self, start: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
-        """Return *start* with what annotations of the source give in place of its members."""
+    def _completed(self, start: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+        """Return *start* with its run id, and with what annotations of the source give in place of its members."""
         found = read_annotations(self._run.source).over(start)
         for flag in ("starred", "hidden"):
             if found.pop(flag, False):
                 ledger.note(f"annotations have it {flag}; `toyspec annotate` marks the new run")
-        return found
-
-    def _events(self, run_id: str, ledger: Ledger, partial: str) -> Iterator[dict[str, Any] | bytes]:
-        events = self._run.events(ledger)
-        start = next(events, None)
-        if not isinstance(start, dict):
-            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
-        wanted = safe_run_id(self._run.name)
+        run_id, wanted = self._plan.run_id, safe_run_id(self._run.name)
         if run_id != wanted:
             ledger.note(f"another run is named {wanted}, so this one is {run_id}")
-        yield {**self._annotated(start, ledger), "schema": "toy/v1", "run_id": run_id}
-        last: dict[str, Any] | bytes = start
-        has_metric = False
-        for made in events:
-            event = settled(made, partial, ledger) if isinstance(made, dict) and "file" in made else made
-            if event is None:
-                continue
-            last = event
-            has_metric = has_metric or _is_measured(event)
-            yield _explained(event)
-        if not has_metric:
+        return {**found, "schema": "toy/v1", "run_id": run_id}
+
+    def _lines(self, ledger: Ledger, directory: str) -> Iterator[bytes]:
+        intake = Intake(ledger, directory, partial(self._completed, ledger=ledger))
+        yield from self._run.records(intake)
+        if not intake.is_begun:
+            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
+        if not intake.has_metrics:
             ledger.note("no metric was found in it")
-        if _kind_of(last) == "run_end":
-            return
-        if self._options.ended is None:
-            ledger.note("the source does not say how the run ended, so it has no run_end")
-        else:
-            yield _explained({"kind": "run_end", "t": _time_of(last), "reason": self._options.ended})
+        yield from intake.finish(self._options.ended)
 
 
 def safe_run_id(name: str) -> str:
@@ -238,33 +215,6 @@ def safe_run_id(name: str) -> str:
         return check_run_id(cleaned)
     except ValueError:
         return f"run-{cleaned}" if cleaned else "run"
-
-
-def _last_of(event: dict[str, Any] | bytes) -> dict[str, Any]:
-    found: dict[str, Any] = event if isinstance(event, dict) else msgspec.json.decode(event.splitlines()[-1])
-    return found
-
-
-def _time_of(event: dict[str, Any] | bytes) -> float:
-    return float(_last_of(event)["t"])
-
-
-def _kind_of(event: dict[str, Any] | bytes) -> Any:
-    return _last_of(event).get("kind")
-
-
-def _is_measured(event: dict[str, Any] | bytes) -> bool:
-    """Return whether *event*, or one of the lines in it, has metrics."""
-    if isinstance(event, dict):
-        return event.get("kind") not in _WITHOUT_METRICS and event.get("values") != {}
-    return _MEASURED.search(event) is not None
-
-
-def _explained(event: dict[str, Any] | bytes) -> dict[str, Any] | bytes:
-    """Return *event*; a run_end of a run that failed says in words what is not known."""
-    if isinstance(event, bytes) or event.get("kind") != "run_end" or event.get("reason") != "errored":
-        return event
-    return {**event, "error": event.get("error", _UNEXPLAINED)}
 
 
 def _earlier(directory: str) -> RunConversion | None:
@@ -280,23 +230,23 @@ def _key(made: RunConversion) -> tuple[str, str, str]:
     return made.source, made.format, made.identity
 
 
-def _claim(partial: str, patience: float) -> str:
-    """Make the empty directory *partial*; what a killed import has left there is removed.
+def _claim(directory: str, patience: float) -> str:
+    """Make the empty *directory*; what a killed import has left there is removed.
 
     Raise SourceError if another import still writes there after *patience* seconds.
     """
-    if os.path.lexists(partial):
+    if os.path.lexists(directory):
         end = time.monotonic() + patience
-        while is_locked(os.path.join(partial, _PARTIAL_STREAM)):
+        while is_locked(os.path.join(directory, _PARTIAL_STREAM)):
             if time.monotonic() >= end:
-                raise SourceError(partial, "another import writes this run now; wait for it, or choose another --out")
+                raise SourceError(directory, "another import writes this run now; wait for it, or choose another --out")
             time.sleep(_POLL_SECONDS)
-        shutil.rmtree(partial, ignore_errors=True)
-    os.mkdir(partial)
-    return partial
+        shutil.rmtree(directory, ignore_errors=True)
+    os.mkdir(directory)
+    return directory
 
 
-def _update(partial: str, target: str) -> None:
+def _update(directory: str, target: str) -> None:
     """Replace the stream, its files and the report in *target*; the earlier stream gets a free name beside it."""
     stream = os.path.join(target, EVENTS_FILE)
     if os.path.lexists(stream):
@@ -304,44 +254,28 @@ def _update(partial: str, target: str) -> None:
             raise SourceError(target, f"{shortened(stream)} is being written; the run was not imported again")
         opening.keep(stream, SYSTEM_CALLS)
     # A stream never names a file that is not there yet.
-    for old, new in files_to_bring(partial, target):
+    for old, new in files_to_bring(directory, target):
         os.makedirs(os.path.dirname(new), exist_ok=True)
         os.replace(old, new)
-    os.replace(os.path.join(partial, EVENTS_FILE), stream)
-    os.replace(os.path.join(partial, REPORT_FILE), os.path.join(target, REPORT_FILE))
+    os.replace(os.path.join(directory, EVENTS_FILE), stream)
+    os.replace(os.path.join(directory, REPORT_FILE), os.path.join(target, REPORT_FILE))
 
 
-def write_finished_stream(path: str, events: Iterable[dict[str, Any] | bytes]) -> int:
-    """Create the toy/v1 stream *path* with *events*, force it to the device, and return its size in bytes.
-
-    An event in bytes is one line or several, in canonical form, each with its LF. Raise FileExistsError where there is
-    a file, and InvalidEventError for an event that its schema forbids. What was written before an exception stays.
-    """
+def _write_stream(path: str, lines: Iterable[bytes]) -> None:
+    """Create the log *path* of *lines*, in large blocks, and force it to the device."""
     file = AppendFile.create(path)
     try:
         with file.lock:
-            for block in _blocks(events):
-                file.commit(block)
+            block: list[bytes] = []
+            size = 0
+            for line in lines:
+                block.append(line)
+                size += len(line)
+                if size >= _BLOCK_BYTES:
+                    file.commit(b"".join(block))
+                    block, size = [], 0
+            if block:
+                file.commit(b"".join(block))
             file.sync(directory="too")
-        return file.committed
     finally:
         file.close()
-
-
-def _blocks(events: Iterable[dict[str, Any] | bytes]) -> Iterator[bytes]:
-    lines: list[bytes] = []
-    size = 0
-    for event in events:
-        if isinstance(event, bytes):
-            line = event
-        else:
-            line = encode(event)
-            check_record(line, event.get("kind"))
-            line += b"\n"
-        lines.append(line)
-        size += len(line)
-        if size >= _BLOCK_BYTES:
-            yield b"".join(lines)
-            lines, size = [], 0
-    if lines:
-        yield b"".join(lines)

@@ -6,10 +6,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.admission import Admission
 from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, INVALID, NO_PLACE, drop_damage
+from toyspec.convert.losses import DAMAGED, NO_PLACE, drop_damage
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.files import open_file
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
 _HEAD_BYTES = 1 << 16
@@ -63,28 +63,26 @@ def _run(path: str) -> ForeignRun:
         source=path,
         identity=identity_of([path]),
         size=os.path.getsize(path),
-        events=partial(_events, path),
+        records=partial(_records, path),
     )
 
 
-def _events(path: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+def _records(path: str, intake: Intake) -> Iterator[bytes]:
+    ledger = intake.ledger
     with open_file(path) as file:
         file.readline()
-        number = 1
-        admission = Admission(ledger, INVALID)
-        while line := file.readline(_LONGEST_LINE):
-            number += 1
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 2):
             ledger.advance(len(line))
             raw = line.strip().removesuffix(b",")
             if raw in (b"]", b""):
                 continue
-            ledger.items += 1
             value = validate(raw, first=False).value
             if value is None or not isinstance(value.get("kind"), str):
-                ledger.drop(DAMAGED, f"line {number}", f"{len(raw)} bytes are not one record")
-                continue
-            lines = admission.lines(value, f"line {number}")
-            yield from ([value] if lines and number == _FIRST_RECORD else lines)
+                ledger.lose(DAMAGED, f"line {number}", f"{len(raw)} bytes are not one record")
+            elif number == _FIRST_RECORD and value["kind"] == "run_start":
+                yield from intake.begin_as(value)
+            else:
+                yield from intake.record(value, f"line {number}")
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -15,12 +15,10 @@ from toyspec.convert.losses import (
     PART_DROPPED,
     WITHOUT_STEP,
     Ledger,
-    as_measure,
-    step_member,
 )
 from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.sources import object_in
-from toyspec.convert.timeline import Timeline, earliest
+from toyspec.convert.timeline import earliest
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.format.record_mapping import cut_count
@@ -30,7 +28,11 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.formats import ForeignRun
-    from toyspec.reading.records import Record
+    from toyspec.convert.intake import Intake
+
+
+_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
+_FACTS = (("config", dict), ("tags", list), ("experiment", str))
 
 
 def recognise(path: str) -> bool:
@@ -40,66 +42,42 @@ def recognise(path: str) -> bool:
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Return the kaun/v1 runs at *path* and below."""
-    return find_native(path, "kaun/v1", _events)
+    return find_native(path, "kaun/v1", _records)
 
 
-def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
+def _records(stream: str, intake: Intake) -> Iterator[bytes]:
+    ledger = intake.ledger
     manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
-    scratch = Ledger()
-    first = next((record.time for record in records(stream, "kaun/v1", scratch)), None)
-    timeline = Timeline(ledger, earliest((manifest.get("created_at"), first)))
-    start = timeline.run_start()
-    for theirs, ours, kind in (("config", "config", dict), ("tags", "tags", list), ("experiment", "group", str)):
-        if isinstance(manifest.get(theirs), kind):
-            start[ours] = manifest[theirs]
-    yield start
+    first = next((record.time for record in records(stream, "kaun/v1", Ledger())), None)
+    rest = {key: value for key, value in manifest.items() if key not in _FRAMING}
+    config, tags, group = (rest.pop(key) if isinstance(rest.get(key), kind) else None for key, kind in _FACTS)
+    tags = tags and list(map(str, tags))
+    began = earliest((manifest.get("created_at"), first))
+    yield from intake.begin(began, config=config, tags=tags, group=group, rest=rest)
     goals: dict[str, str] = {}
     for record in records(stream, "kaun/v1", ledger):
-        yield from _record(record, timeline, goals, ledger)
+        place = f"line {record.line}"
+        if record.kind != "scalar" or not record.values:
+            ledger.lose(NO_PLACE, place, record.value, name=str(record.kind))
+            continue
+        for tag, goal in record.goal.items():
+            if goals.get(tag) != goal:
+                goals[tag] = goal
+                t = intake.timeline.t(record.time, place)
+                yield from intake.record({"kind": "define", "t": t, "name": tag, "goal": goal}, place)
+        epoch = cut_count(record.get("epoch"))
+        if epoch is None and record.get("epoch") is not None:
+            ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
+        step = record.get("step") if record.step is None else record.step
+        members: dict[str, Any] = {} if epoch is None else {"epoch": float(epoch)}
+        yield from intake.values(record.time, step, record.values, place, **members)
 
 
 def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
-    if not os.path.isfile(path):
-        return {}
-    value = object_in(path)
+    value = object_in(path) if os.path.isfile(path) else {}
     if value is None:
         ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
-        return {}
-    framing = {"schema_version", "run_id", "created_at"}
-    kept = {"config": dict, "tags": list, "experiment": str}
-    for key in (key for key in value if key not in framing):
-        ledger.items += 1
-        if key in kept and isinstance(value[key], kept[key]):
-            ledger.done()
-        else:
-            ledger.drop(NO_PLACE, f"{MANIFEST_FILE}: {key}", value[key])
-    if not all(isinstance(tag, str) for tag in value.get("tags") or ()):
-        value["tags"] = [str(tag) for tag in value["tags"]]
-    return value
-
-
-def _record(record: Record, timeline: Timeline, goals: dict[str, str], ledger: Ledger) -> Iterator[dict[str, Any]]:
-    ledger.items += 1
-    place = f"line {record.line}"
-    if record.kind != "scalar" or not record.values:
-        ledger.drop(NO_PLACE, place, record.value)
-        return
-    made: dict[str, Any] = {"kind": "scalars", "t": timeline.t(record.time, place)}
-    for tag, goal in record.goal.items():
-        if goals.get(tag) != goal:
-            goals[tag] = goal
-            yield {"kind": "define", "t": made["t"], "name": tag, "goal": goal}
-    made |= step_member(record.get("step") if record.step is None else record.step, place, ledger)
-    if (epoch := cut_count(record.get("epoch"))) is not None:
-        made["epoch"] = epoch
-    elif record.get("epoch") is not None:
-        ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
-    made["values"] = {
-        tag: None if value is None else as_measure(value, f"{place}: {tag}", ledger)
-        for tag, value in record.values.items()
-    }
-    ledger.done()
-    yield made
+    return value or {}
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ Effect = Literal["changed", "dropped"]
 """What happened to an item: its value, step or time differs in the result, or it is not in the result."""
 MAX_EXAMPLES = 5
 """Examples that are kept of each cause, unless the caller asks for another number."""
+_MOST_NAMES = 1000
 
 
 class Cause(NamedTuple):
@@ -72,6 +74,9 @@ DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is cou
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
 
 
+SECRET = Cause("secret", "changed", "a secret in a setting is written as ***")
+
+
 ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
 
 
@@ -119,6 +124,10 @@ class Ledger:
         """Number of changed items."""
         self.drops = 0
         """Number of dropped items."""
+        self.left_out: Counter[str] = Counter()
+        """Number of dropped values by name."""
+        self.dropped: Counter[str] = Counter()
+        """Number of all other dropped items by cause."""
         self.notes: list[str] = []
         """Facts about the run as a whole."""
         self._losses: dict[str, Loss] = {}
@@ -141,18 +150,20 @@ class Ledger:
         self._is_changed = True
         self._add(cause, count, place, value, became)
 
-    def done(self) -> None:
-        """Record that the item at hand is in the result."""
-        if self._is_changed:
-            self.changes += 1
-            self._is_changed = False
-        else:
-            self.carried += 1
+    def done(self, count: int = 1) -> None:
+        """Record that the item at hand, the first of *count*, is in the result."""
+        self.changes += self._is_changed
+        self.carried += count - self._is_changed
+        self._is_changed = False
 
-    def drop(self, cause: Cause, place: str, value: object, *, count: int = 1) -> None:
-        """Record that *count* items are not in the result."""
+    def drop(self, cause: Cause, place: str, value: object, *, count: int = 1, name: str = "") -> None:
+        """Record that *count* items are not in the result: values of the *name*, if it has one."""
         self._is_changed = False
         self.drops += count
+        counts, key = (self.left_out, name) if name else (self.dropped, cause.name)
+        if key not in counts and len(counts) >= _MOST_NAMES:
+            counts, key = self.dropped, "values of other names"
+        counts[key] += count
         self._add(cause, count, place, value, None)
 
     def carry(self, count: int = 1) -> None:
@@ -160,10 +171,10 @@ class Ledger:
         self.items += count
         self.carried += count
 
-    def lose(self, cause: Cause, place: str, value: object, *, count: int = 1) -> None:
+    def lose(self, cause: Cause, place: str, value: object, *, count: int = 1, name: str = "") -> None:
         """Count *count* items that are not in the result."""
         self.items += count
-        self.drop(cause, place, value, count=count)
+        self.drop(cause, place, value, count=count, name=name)
 
     def note(self, text: str) -> None:
         """Add a fact about the run as a whole, once."""
@@ -222,12 +233,18 @@ def at_step(step: object, name: str = "") -> str:
     return f"{name} without a step" if step is None else f"{name} at step {step}"
 
 
-def step_member(step: Any, place: str, ledger: Ledger) -> dict[str, int]:
-    """Return *step* as a member; nothing without one, and, with an entry in the ledger, if it is not an integer ≥ 0."""
+def step_of(step: Any) -> int | None:
+    """Return *step* as the number of a step; None if it is not an integer ≥ 0."""
     if type(step) is float and step.is_integer():
         step = int(step)
-    if type(step) is int and step >= 0:
-        return {"step": step}
+    return step if type(step) is int and step >= 0 else None
+
+
+def step_member(step: Any, place: str, ledger: Ledger) -> dict[str, int]:
+    """Return *step* as a member; nothing without one, and, with an entry in the ledger, if it is not an integer ≥ 0."""
+    number = step_of(step)
+    if number is not None:
+        return {"step": number}
     if step is not None:
         ledger.changed(STEP_UNUSABLE, place, step)
     return {}

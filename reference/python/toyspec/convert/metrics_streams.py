@@ -14,12 +14,8 @@ from toyspec.convert.losses import (
     NOT_FINITE,
     Cause,
     Ledger,
-    as_measure,
-    is_number,
-    step_member,
 )
 from toyspec.convert.native_profiles import find_native, has_native, records
-from toyspec.convert.timeline import Timeline
 from toyspec.format.canonical import encode
 from toyspec.format.profiles import METRICS_FILE
 from toyspec.generated.limits import BINARY32_LIMIT
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
 
     from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.formats import ForeignRun
+    from toyspec.convert.intake import Intake
 
 REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
 RENAMED = Cause("renamed", "changed", "the training loss of the run, by whatever name, is the loss of the entry")
@@ -48,31 +45,18 @@ def recognise(path: str) -> bool:
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Return the metrics/v1 logs at *path* and below."""
-    return find_native(path, "metrics/v1", _events)
+    return find_native(path, "metrics/v1", _records)
 
 
-def _events(stream: str, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    yield {"kind": "run_start", "t": 0.0}
+def _records(stream: str, intake: Intake) -> Iterator[bytes]:
     # Times count from the start of training.
-    timeline = Timeline(ledger, 0.0)
-    for record in records(stream, "metrics/v1", ledger):
-        value, place = record.value, f"line {record.line}"
-        extra = value.get("extra")
+    yield from intake.begin(0.0)
+    for record in records(stream, "metrics/v1", intake.ledger):
+        value, extra = record.value, record.value.get("extra")
         members = {key: item for key, item in value.items() if key not in _FRAMING}
         members |= extra if isinstance(extra, dict) else {}
-        ledger.items += len(members)
-        made: dict[str, Any] = {"kind": "scalars", "t": timeline.t(record.time, place)}
-        if members:
-            made |= step_member(value.get("step") if record.step is None else record.step, place, ledger)
-        values: dict[str, float | None] = {}
-        for name, item in members.items():
-            if item is not None and not is_number(item):
-                ledger.drop(NO_PLACE, f"{place}: {name}", item)
-                continue
-            values[name] = None if item is None else as_measure(item, f"{place}: {name}", ledger)
-            ledger.done()
-        if values:
-            yield {**made, "values": values}
+        step = value.get("step") if record.step is None else record.step
+        yield from intake.values(record.time, step, members, f"line {record.line}")
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

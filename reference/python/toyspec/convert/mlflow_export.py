@@ -19,7 +19,6 @@ from toyspec.convert.losses import (
     WITHOUT_STEP,
     Cause,
 )
-from toyspec.convert.mlflow_others import image_name
 from toyspec.format.run_files import parts_below
 
 if TYPE_CHECKING:
@@ -42,6 +41,11 @@ BATCH = 1000
 """Most metrics in one call."""
 _MAX_STEP = (1 << 63) - 1
 STATUSES = {"completed": "FINISHED", "errored": "FAILED", "aborted": "KILLED", "interrupted": "KILLED"}
+
+
+def image_name(key: str, step: int, milliseconds: int, name: str) -> str:
+    """Return the path of a picture among the artifacts, as ``log_image`` of MLflow has it."""
+    return f"images/{key.replace('/', '~')}+step+{step}+timestamp+{milliseconds}+{name}"
 
 
 def write_runs(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

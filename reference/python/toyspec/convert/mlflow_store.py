@@ -3,79 +3,335 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from contextlib import closing
 from functools import partial
+from math import copysign, inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
-from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened
+from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of, tables_of
 from toyspec.convert.formats import ForeignRun
+from toyspec.convert.losses import DAMAGED, NO_PLACE, Cause, at_step
 from toyspec.convert.mlflow_export import write_runs
-from toyspec.convert.mlflow_files import file_runs
-from toyspec.convert.mlflow_import import MlflowImport
-from toyspec.convert.mlflow_others import others_of
-from toyspec.convert.sources import identity_of
+from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
+from toyspec.convert.timeline import earliest, is_wall
 from toyspec.errors import SourceError
+from toyspec.files import open_file
+from toyspec.places.addresses import without_secrets
+from toyspec.writing.clocks import utc_text
+from toyspec.writing.media import File
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
+CLAMPED = Cause("clamped", "changed", "the largest number stands for an infinity, which MLflow cannot keep")
+TAG = Cause("tag", "changed", "a tag with a value becomes one text, `key=value`")
+
 _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
+_LARGEST = 1.7976931348623157e308
+_REASONS = {"FINISHED": "completed", "FAILED": "errored", "KILLED": "aborted"}
+_NAMED_TAGS = {"mlflow.runName": "name", "mlflow.note.content": "notes"}
+_COMMIT = "mlflow.source.git.commit"
+_RUNS = "SELECT run_uuid, name FROM runs WHERE lifecycle_stage != 'deleted' ORDER BY start_time, run_uuid"
+_RUN = (
+    "SELECT runs.name, runs.status, runs.start_time, runs.end_time, experiments.name FROM runs "
+    "LEFT JOIN experiments ON runs.experiment_id = experiments.experiment_id WHERE run_uuid = ?"
+)
+_FIRST = "SELECT min(timestamp) FROM metrics WHERE run_uuid = ? AND timestamp > 0"
+_METRICS = "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step, key"
+_DATASETS = (
+    "SELECT datasets.name FROM inputs LEFT JOIN datasets ON inputs.source_id = datasets.dataset_uuid "
+    "WHERE inputs.destination_type = 'RUN' AND inputs.destination_id = ?"
+)
+_ARTIFACTS = "SELECT artifact_uri FROM runs WHERE run_uuid = ?"
+# What log_image(key=, step=) names its files; a slash in the key is a tilde, and was a number sign.
+_IMAGE = re.compile(
+    r"images/(?P<key>[^/]+?)[+%]step[+%](?P<step>\d{1,15})[+%]timestamp[+%]\d+[+%][^/%+]+\.\w+", re.ASCII
+)
+_META = "meta.yaml"
+_OTHERS = ("inputs", "outputs")
+_STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+_SCALAR = re.compile(r"([A-Za-z_]+): ?(.*)")
+_LONGEST_TEXT = 1 << 20
+# The tables of the database, for the files of one run.
+_FILE_TABLES = (
+    "CREATE TABLE runs (run_uuid, name, status, start_time, end_time, experiment_id)",
+    "CREATE TABLE experiments (experiment_id, name)",
+    "CREATE TABLE metrics (key, value, timestamp, run_uuid, step, is_nan)",
+    "CREATE TABLE params (key, value, run_uuid)",
+    "CREATE TABLE tags (key, value, run_uuid)",
+)
 
 
 def recognise(path: str) -> bool:
     """Return whether *path* is a database or a file store of MLflow, or a directory with one of them."""
-    return bool(databases_with(_TABLES, path)) or next(file_runs(path), None) is not None
+    return bool(databases_with(_TABLES, path)) or next(_file_runs(path), None) is not None
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs of the databases and the file stores at *path*, a file or a directory, and below."""
-    found = False
-    refused: list[SourceError] = []
-    for database in databases_with(_TABLES, path):
-        # One that cannot be read does not stop the others.
-        try:
-            for run in _of_database(database):
-                found = True
-                yield run
-        except SourceError as error:
-            refused.append(error)
-    for run in file_runs(path):
-        found = True
-        yield run
+    found, refused = runs_of(databases_with(_TABLES, path), _RUNS)
+    for database, run_id, name in found:
+        yield ForeignRun(
+            name=str(name or run_id),
+            source=f"{database}#{run_id}",
+            identity=identity_of(files_of(database), run_id),
+            size=os.path.getsize(database) // len(found),
+            records=partial(_of_database, database, run_id),
+            parts=(database,),
+        )
+    in_files = list(_file_runs(path))
+    yield from in_files
     if refused:
         raise refused[0]
-    if not found:
+    if not found and not in_files:
         raise SourceError(path, "no run of MLflow: neither a database with runs nor a directory `mlruns`")
 
 
-def _of_database(path: str) -> Iterator[ForeignRun]:
+def _of_database(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
+    # Opened with the first record: records that nothing asks for leave no database open.
     with closing(opened(path)) as database:
-        query = "SELECT run_uuid, name FROM runs WHERE lifecycle_stage != 'deleted' ORDER BY start_time, run_uuid"
-        try:
-            rows = database.execute(query).fetchall()
-        except DATABASE_ERRORS as error:
-            raise SourceError(path, f"the database cannot be read: {error}") from error
-    size = os.path.getsize(path)
-    for run_id, name in rows:
+        yield from _records(database, run_id, partial(_others, path, run_id, intake), intake)
+
+
+def _records(
+    database: sqlite3.Connection,
+    run_id: str,
+    others: Callable[[], Iterator[bytes]],
+    intake: Intake,
+    largest: float = _LARGEST,
+) -> Iterator[bytes]:
+    """Yield the lines of one run; *others* yields those of its artifacts, *largest* is the store's infinity."""
+    ledger = intake.ledger
+    rows = partial(queried, database, run_id=run_id, ledger=ledger)
+    name, status, start, end, group = next(rows(_RUN), (None,) * 5)
+    # One value without a time must not take the times of all others that are before the start.
+    first = next(rows(_FIRST), (None,))[0]
+    config = {str(key): value for key, value in rows("SELECT key, value FROM params WHERE run_uuid = ?")}
+    facts: dict[str, Any] = {"name": name and str(name), "group": group and str(group), "tags": []}
+    rest: dict[str, str] = {}
+    for key, value in rows("SELECT key, value FROM tags WHERE run_uuid = ? ORDER BY key"):
+        _take_tag(str(key), str(value or ""), facts, rest, ledger)
+    wall = earliest(ms / 1000 for ms in (start, first) if isinstance(ms, int))
+    yield from intake.begin(wall, config=config, rest=rest, **facts)
+    for key, value, timestamp, step, is_nan in rows(_METRICS):
+        place = at_step(step, key)
+        number = nan if is_nan else value
+        if isinstance(number, float) and abs(number) == largest != inf:
+            number = copysign(inf, number)
+            ledger.changed(CLAMPED, place, value, number)
+        wall = timestamp / 1000 if isinstance(timestamp, int) else timestamp
+        yield from intake.values(wall, step, {str(key): number}, place)
+    yield from others()
+    if status in _REASONS:
+        reason = _REASONS[status]
+        if isinstance(end, int) and is_wall(end / 1000):
+            last = intake.timeline.last
+            t = max(last, end / 1000 - (intake.timeline.start or end / 1000))
+            intake.end(reason, t=t, ended_at=utc_text(end / 1000))
+        else:
+            intake.end(reason)
+
+
+def _take_tag(key: str, value: str, facts: dict[str, Any], rest: dict[str, str], ledger: Ledger) -> None:
+    if key in _NAMED_TAGS:
+        facts[_NAMED_TAGS[key]] = value
+    elif key == _COMMIT:
+        facts["git"] = {"sha": value}
+    elif key.startswith("mlflow."):
+        rest[key] = value
+    else:
+        facts["tags"].append(f"{key}={value}" if value else key)
+        if value:
+            ledger.items += 1
+            ledger.changed(TAG, f"tag {key}", value, facts["tags"][-1])
+            ledger.done()
+
+
+def _others(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
+    """Yield the artifacts of a run in the database *path*, and drop its datasets.
+
+    Files below the directory of the database are brought; those elsewhere on this machine are named.
+    """
+    ledger = intake.ledger
+    with closing(opened(path)) as database:
+        rows = partial(queried, database, run_id=run_id, ledger=ledger)
+        # Databases of older versions have no datasets.
+        if tables_of(path) >= {"inputs", "datasets"}:
+            for (name,) in rows(_DATASETS):
+                ledger.lose(NO_PLACE, "dataset", name, name="dataset")
+        addresses = [address for (address,) in rows(_ARTIFACTS)]
+    for address in addresses:
+        directory = _local_directory(address)
+        if directory is None:
+            _note_elsewhere(address, ledger)
+        else:
+            home = os.path.dirname(os.path.realpath(path))
+            yield from _artifacts_in(directory, intake, is_own=_is_below(os.path.realpath(directory), home))
+
+
+def _note_elsewhere(address: object, ledger: Ledger) -> None:
+    """Note that artifacts at *address*, which is not a directory of this machine, were not looked for."""
+    if address:
+        shown = without_secrets(str(address))
+        ledger.note(f"artifacts at {shown} were not looked for: bring them to this machine to keep them")
+
+
+def _is_below(path: str, home: str) -> bool:
+    return path.startswith(os.path.join(home, ""))
+
+
+def _artifacts_in(directory: str, intake: Intake, *, is_own: bool) -> Iterator[bytes]:
+    """Yield a line for each file at and below *directory*, which may be missing.
+
+    A directory that is not the run's *own*, but was only named by it, is not copied from: a database may name any.
+    """
+    if not os.path.isdir(directory):
+        return
+    home = os.path.realpath(directory)
+    for file in (file for _, files in files_below(directory, bool) for file in files):
+        relative = os.path.relpath(file, directory).replace(os.sep, "/")
+        image = _IMAGE.fullmatch(relative)
+        if not is_own or not _is_below(os.path.realpath(file), home):
+            uri = Path(os.path.abspath(file)).as_uri()
+            yield from intake.record({"kind": "reference", "uri": uri, "role": "artifact"}, relative)
+        elif image is None:
+            yield from intake.artifact(file, relative, relative)
+        else:
+            at = {"t": intake.timeline.last, "step": int(image["step"])}
+            yield from intake.media(at, re.sub("[~#]", "/", image["key"]), [(File(file), {})], relative)
+
+
+def _local_directory(address: object) -> str | None:
+    """Return the directory at *address*; None for another kind of place."""
+    if not isinstance(address, str):
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    directory = unquote(parts.path) if parts.scheme == "file" else address
+    return directory if parts.scheme in ("", "file") and os.path.isabs(directory) else None
+
+
+def _file_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs of the file store in the directory *path* or below."""
+    if not os.path.isdir(path):
+        return
+    for directory, (meta,) in files_below(path, lambda name: name == _META):
+        known = read_meta(meta)
+        if "run_id" not in known or known.get("lifecycle_stage") == "deleted":
+            continue
+        files = sorted(os.path.join(place, name) for place, _, names in os.walk(directory) for name in names)
+        own = [file for file in files if not file.startswith(os.path.join(directory, "artifacts"))]
         yield ForeignRun(
-            name=str(name or run_id),
-            source=f"{path}#{run_id}",
-            identity=identity_of(files_of(path), str(run_id)),
-            size=size // len(rows),
-            events=partial(_events, path, str(run_id)),
-            parts=(path,),
+            name=known.get("run_name") or known["run_id"],
+            source=directory,
+            identity=identity_of(own),
+            size=size_of(own),
+            records=partial(_of_files, directory, known),
         )
 
 
-def _events(path: str, run_id: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    # Opened with the first event: events that nothing asks for leave no database open.
-    with closing(opened(path)) as database:
-        yield from MlflowImport(database, run_id, ledger, lambda t: others_of(path, run_id, t, ledger)).events()
+def _of_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator[bytes]:
+    # An unnamed database is on the disk when it is large, and is deleted when it is closed.
+    with closing(sqlite3.connect("")) as database:
+        _fill(database, directory, known, intake.ledger)
+        others = partial(_other_files, directory, known, intake)
+        # Files have infinity as `inf`: the largest number is a number.
+        yield from _records(database, known["run_id"], others, intake, largest=inf)
+
+
+def _other_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator[bytes]:
+    artifacts = _local_directory(known.get("artifact_uri"))
+    # A store that was copied has its artifacts beside the metrics, whatever the address says.
+    own = os.path.join(directory, "artifacts")
+    if artifacts is None and not os.path.isdir(own):
+        _note_elsewhere(known.get("artifact_uri"), intake.ledger)
+    if artifacts is None or not os.path.isdir(artifacts):
+        artifacts = own
+    for other in _OTHERS:
+        drop_files(directory, os.path.join(directory, other), intake.ledger)
+    yield from _artifacts_in(artifacts, intake, is_own=os.path.realpath(artifacts) == os.path.realpath(own))
+
+
+def read_meta(path: str) -> dict[str, str]:
+    """Return the scalars of a ``meta.yaml``, which has no others."""
+    found: dict[str, str] = {}
+    for line in _text(path).splitlines():
+        match = _SCALAR.fullmatch(line.rstrip())
+        if match:
+            found[match[1]] = _unquoted(match[2])
+    return found
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    return "" if text == "null" else text
+
+
+def _text(path: str) -> str:
+    with open_file(path) as file:
+        return file.read(_LONGEST_TEXT).decode("utf-8", "backslashreplace")
+
+
+def _fill(database: sqlite3.Connection, directory: str, known: dict[str, str], ledger: Ledger) -> None:
+    for table in _FILE_TABLES:
+        database.execute(table)
+    run_id, experiment = known["run_id"], os.path.join(os.path.dirname(directory), _META)
+    group = read_meta(experiment).get("name") if os.path.isfile(experiment) else None
+    times = [int(known[key]) if known.get(key, "").isdecimal() else None for key in ("start_time", "end_time")]
+    row = (run_id, known.get("run_name"), _STATUS.get(known.get("status", "")), *times, 1)
+    database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
+    database.execute("INSERT INTO experiments VALUES (1, ?)", (group,))
+    for table in ("params", "tags"):
+        for key, file in _keys(os.path.join(directory, table)):
+            database.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (key, _text(file), run_id))  # noqa: S608
+    for key, file in _keys(os.path.join(directory, "metrics")):
+        database.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", _metrics(key, file, run_id, ledger))
+        ledger.advance(os.path.getsize(file))
+
+
+def _keys(directory: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each key, its path below *directory*, and its file."""
+    for place, folders, names in os.walk(directory):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(place, name)
+            yield os.path.relpath(path, directory).replace(os.sep, "/"), path
+
+
+def _metrics(key: str, path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
+    with open_file(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_TEXT), b""), 1):
+            parsed = _line(line.split()) if line.endswith(b"\n") else None
+            if parsed is None:
+                ledger.lose(DAMAGED, f"{key}, line {number}", line)
+            else:
+                value, timestamp, step = parsed
+                is_nan = value != value  # noqa: PLR0124 - NaN alone differs from itself
+                yield key, None if is_nan else value, timestamp, run_id, step, is_nan
+
+
+def _line(words: list[bytes]) -> tuple[float, int, int] | None:
+    """Return value, time in milliseconds and step of a line: time, value, step, or without a step in old ones."""
+    try:
+        timestamp, value = int(words[0]), float(words[1])
+        step = int(words[2]) if len(words) > 2 else 0
+    except (ValueError, IndexError):
+        return None
+    limit = 1 << 63
+    return (value, timestamp, step) if -limit <= timestamp < limit and -limit <= step < limit else None
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

@@ -4,63 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from toyspec.convert.incoming_files import file_below
-from toyspec.convert.sources import files_below, object_in
 from toyspec.writing.artifacts import placed_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KINDS: Final = ("dataset", "model", "checkpoint", "file", "dir", "other")
 SCHEME: Final = "munin:"
 """Begins the address of an artifact, ``munin:NAME:VERSION``."""
-
-
-class MuninArtifact(NamedTuple):
-    """What the manifest of an artifact says, and where its files are."""
-
-    kind: str
-    digest: str | None
-    size: int | None
-    files: tuple[tuple[str, str], ...]
-    """The path of each file, and its path in the bundle's folder of artifacts."""
-
-
-def root_of(directory: str) -> str:
-    """Return the root in which the run *directory* is: it is below ``experiments/EXPERIMENT/runs``."""
-    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(directory)))))
-
-
-def artifact_of(directory: str, name: str, version: str) -> MuninArtifact | None:
-    """Return the artifact that the run *directory* names; None where the root has no manifest of it."""
-    root = root_of(directory)
-    manifest = file_below(os.path.join(root, "artifacts"), f"{name}/versions/{version}/manifest.json")
-    found = object_in(manifest) if manifest else None
-    if found is None:
-        return None
-    digest, size = found.get("digest"), found.get("size_bytes")
-    return MuninArtifact(
-        str(found.get("kind")),
-        digest if isinstance(digest, str) and found.get("payload") == "file" else None,
-        size if type(size) is int and size >= 0 else None,
-        tuple(_files(root, found.get("path"), name)),
-    )
-
-
-def _files(root: str, relative: Any, name: str) -> Iterator[tuple[str, str]]:
-    file = file_below(root, relative)
-    if file is not None:
-        yield file, name
-        return
-    folder = os.path.realpath(os.path.join(root, str(relative)))
-    if isinstance(relative, str) and os.path.isdir(folder) and folder.startswith(os.path.realpath(root) + os.sep):
-        for _, files in files_below(folder, bool):
-            for each in files:
-                yield each, f"{name}/{os.path.relpath(each, folder).replace(os.sep, '/')}"
 
 
 def write_artifact(root: str, path: str, *, name: str, role: str, producer: tuple[str, float]) -> str:

@@ -19,14 +19,14 @@ from toyspec.reading.stream_files import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
     from toyspec.findings import Profile
     from toyspec.reading.records import Record
     from toyspec.reading.stream_files import Source
 
-    Events = Callable[[str, Ledger], Iterator[dict[str, Any]]]
+    Records = Callable[[str, Intake], Iterator[bytes]]
 
 _NAMES = (EVENTS_FILE, METRICS_FILE)
 _HEAD_BYTES = 1 << 18
@@ -37,8 +37,8 @@ def has_native(path: str, profile: Profile) -> bool:
     return next(_streams(path, profile), None) is not None
 
 
-def find_native(path: str, profile: Profile, events: Events) -> Iterator[ForeignRun]:
-    """Yield the runs of *profile* at *path* and below, each with its *events*; raise SourceError without any."""
+def find_native(path: str, profile: Profile, read_records: Records) -> Iterator[ForeignRun]:
+    """Yield the runs of *profile* at *path* and below, read by *read_records*; raise SourceError without any."""
     found = False
     for stream, files in _streams(path, profile):
         found = True
@@ -47,7 +47,7 @@ def find_native(path: str, profile: Profile, events: Events) -> Iterator[Foreign
             source=stream,
             identity=identity_of(files),
             size=size_of(files),
-            events=partial(events, stream),
+            records=partial(read_records, stream),
         )
     if not found:
         raise SourceError(path, f"no run of {profile}")

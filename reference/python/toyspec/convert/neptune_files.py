@@ -7,23 +7,21 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.admission import Admission
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import INVALID, NO_PLACE, Cause, at_step
+from toyspec.convert.losses import NO_PLACE, Cause, at_step
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
-from toyspec.convert.timeline import Timeline, earliest
+from toyspec.convert.timeline import earliest
 from toyspec.errors import SourceError
 from toyspec.files import open_file
-from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.intake import Intake
 
 FRACTION = Cause(
     "step-fraction", "changed", "the step is not an integer ≥ 0: the value has none, and the metric NAME/step has it"
@@ -72,7 +70,7 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
             source=os.path.join(root, project, run),
             identity=identity_of(files, f"{project}\0{run}"),
             size=size_of(files) // max(1, len(runs)),
-            events=partial(_events, root, (project, run), tuple(files)),
+            records=partial(_records, root, (project, run), tuple(files)),
             parts=tuple(files),
         )
 
@@ -86,119 +84,89 @@ def _runs_in(file: str) -> list[tuple[str, str]]:
     return found
 
 
-def _events(
-    root: str, name: tuple[str, str], files: tuple[str, ...], ledger: Ledger
-) -> Iterator[dict[str, Any] | bytes]:
-    return _Import(root, name, files, ledger).events()
+def _records(root: str, name: tuple[str, str], files: tuple[str, ...], intake: Intake) -> Iterator[bytes]:
+    return _Import(root, intake).lines(name, files)
 
 
 class _Import:
-    """Reads one run."""
+    """Hands one run to an intake."""
 
-    def __init__(self, root: str, name: tuple[str, str], files: tuple[str, ...], ledger: Ledger) -> None:
+    def __init__(self, root: str, intake: Intake) -> None:
         self._root = root
-        self._project, self._run = name
-        self._files = files
-        self._ledger = ledger
-        self._admission = Admission(ledger, INVALID)
-        self._timeline: Timeline
+        self._intake = intake
+        self._ledger = intake.ledger
 
-    def events(self) -> Iterator[dict[str, Any] | bytes]:
-        """Yield the events of the run."""
+    def lines(self, name: tuple[str, str], files: tuple[str, ...]) -> Iterator[bytes]:
+        """Yield the lines of the run."""
         pc = needed("pyarrow.compute", "parquet", "Neptune's exports")
-        table = self._table(pc)
+        table = self._table(pc, name, files)
         is_placed = pc.or_(pc.ends_with(table["attribute_type"], _SERIES), pc.equal(table["attribute_type"], "file"))
         attributes = table.filter(pc.invert(is_placed)).to_pylist()
         placed = table.filter(is_placed).sort_by([("timestamp", "ascending"), ("step", "ascending")])
         first = placed["timestamp"][0].as_py() if len(placed) else None
-        start, failed = self._start(attributes)
-        created = start.pop("created", None)
-        moments = (moment.timestamp() for moment in (created, first) if moment is not None)
-        self._timeline = Timeline(self._ledger, earliest(moments))
-        start = self._timeline.run_start(**start)
-        self._admission.begin(start)
-        yield start
+        start, created, failed = self._start(attributes)
+        began = earliest(moment.timestamp() for moment in (created, first) if moment is not None)
+        yield from self._intake.begin(began, **{"name": name[1], "group": name[0], **start})
         for batch in placed.to_batches(_BATCH):
             for row in batch.to_pylist():
-                self._ledger.items += 1
                 yield from self._placed(row)
         if failed is not None:
-            yield {"kind": "run_end", "t": self._timeline.last, "reason": "errored" if failed else "completed"}
+            self._intake.end("errored" if failed else "completed")
 
-    def _table(self, pc: Any) -> Any:
+    def _table(self, pc: Any, name: tuple[str, str], files: tuple[str, ...]) -> Any:
         pa = needed("pyarrow", "parquet", "Neptune's exports")
         tables = []
-        for file in self._files:
+        for file in files:
             table = opened_table(file).read()
-            is_own = pc.and_(pc.equal(table["project_id"], self._project), pc.equal(table["run_id"], self._run))
+            is_own = pc.and_(pc.equal(table["project_id"], name[0]), pc.equal(table["run_id"], name[1]))
             tables.append(table.filter(is_own))
             self._ledger.advance(os.path.getsize(file))
         return pa.concat_tables(tables, promote_options="permissive")
 
-    def _start(self, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], bool | None]:
-        """Return the members of ``run_start``, the time of creation as ``created``, and whether the run failed."""
-        start: dict[str, Any] = {"name": self._run, "group": self._project}
-        config: dict[str, Any] = {}
-        failed = None
+    def _start(self, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], datetime | None, bool | None]:
+        """Return facts and settings of the run, the time of its creation, and whether it failed."""
+        start: dict[str, Any] = {"tags": [], "config": {}}
+        created = failed = None
         for row in rows:
-            self._ledger.items += 1
             path, value = row["attribute_path"], _value(row)
             if value is None:
-                self._ledger.drop(NO_PLACE, str(path), f"{row['attribute_type']} without a value")
-                continue
-            if path in _FACTS and isinstance(value, str):
+                self._ledger.lose(NO_PLACE, str(path), f"{row['attribute_type']} without a value", name=str(path))
+            elif path in _FACTS and isinstance(value, str):
                 start[_FACTS[path]] = value
             elif path in _TAGS and isinstance(value, list):
-                start["tags"] = [*start.get("tags", []), *map(str, value)]
+                start["tags"] += map(str, value)
             elif path == "sys/hostname" and isinstance(value, str):
                 start["host"] = {"name": value}
             elif path == "sys/creation_time" and row["attribute_type"] == "datetime":
-                start["created"] = value
+                created = value
             else:
                 failed = value if path == "sys/failed" and isinstance(value, bool) else failed
-                config[path] = value if isinstance(value, bool | int | float | str | list) else _text_of(value)
-            self._ledger.done()
-        return (start | {"config": config}) if config else start, failed
+                plain = isinstance(value, bool | int | float | str | list)
+                start["config"][path] = value if plain else _text_of(value)
+        return start, created, failed
 
     def _placed(self, row: dict[str, Any]) -> Iterator[bytes]:
-        """Yield the event of a value of a series, or of a file."""
-        name, value = row["attribute_path"], _value(row)
-        place = at_step(row["step"], name)
-        moment: datetime | None = row["timestamp"]
-        at: dict[str, Any] = {"t": self._timeline.t(None if moment is None else moment.timestamp(), place)}
-        extra = self._put_step(at, row, place)
-        record = None if value is None else self._record(name, value, place, role=row["attribute_type"])
-        if record is None:
-            self._ledger.drop(NO_PLACE, place, f"{row['attribute_type']} without a value")
-            return
-        if extra is not None and record["kind"] == "scalars":
-            record["values"][f"{name}/step"] = extra
-        yield from self._admission.lines({**record, **at}, place)
-
-    def _put_step(self, at: dict[str, Any], row: dict[str, Any], place: str) -> float | None:
-        """Put the step into *at*; return one that is not an integer."""
-        step = row["step"]
-        if step is None:
-            return None
-        if step == int(step) and step >= 0:
-            at["step"] = int(step)
-            return None
-        self._ledger.changed(FRACTION, place, step, "no step")
-        return float(step)
-
-    def _record(self, name: str, value: Any, place: str, *, role: str) -> dict[str, Any] | None:
-        if isinstance(value, bool | int | float):
-            made: dict[str, Any] = {"kind": "scalars", "values": {name: float(value)}}
-            marks = nonfinite("scalars", made)
-            return made | ({"nonfinite": marks} if marks else {})
-        if isinstance(value, str):
-            return {"kind": "scalars", "values": {}, "texts": {name: value}}
-        if role == "histogram_series" and isinstance(value, dict):
+        """Yield the record of a value of a series, or of a file."""
+        intake, name, value, role = self._intake, row["attribute_path"], _value(row), row["attribute_type"]
+        place, step = at_step(row["step"], name), row["step"]
+        wall = None if row["timestamp"] is None else row["timestamp"].timestamp()
+        path = value.get("path") if isinstance(value, dict) else None
+        if isinstance(value, bool | int | float | str):
+            values = {name: value}
+            if step is not None and not isinstance(value, str) and not (step == int(step) and step >= 0):
+                self._ledger.changed(FRACTION, place, step, "no step")
+                values[f"{name}/step"], step = float(step), None
+            yield from intake.values(wall, step, values, place)
+        elif role == "histogram_series" and isinstance(value, dict):
             if str(value.get("type")).upper() not in ("COUNTING", "COUNT"):
                 self._ledger.changed(DENSITY, place, value.get("type"), "counts")
-            return {"kind": "histogram", "name": name, "edges": value.get("edges"), "counts": value.get("values")}
-        path = value.get("path") if isinstance(value, dict) else None
-        return self._reference(name, path, place) if isinstance(path, str) and path else None
+            bins = {"name": name, "edges": value.get("edges"), "counts": value.get("values")}
+            yield from intake.record({"kind": "histogram", **intake.at(wall, step, place), **bins}, place)
+        elif isinstance(path, str) and path:
+            made = self._reference(name, path, place)
+            yield from intake.record({**made, **intake.at(wall, step, place)}, place)
+        else:
+            self._ledger.lose(NO_PLACE, place, f"{role} without a value", name=name)
 
     def _reference(self, name: str, path: str, place: str) -> dict[str, Any]:
         made: dict[str, Any] = {"kind": "reference", "uri": path, "role": name}

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.admission import Admission
 from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, INVALID, Cause, at_step
+from toyspec.convert.losses import DAMAGED, Cause, at_step
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
 from toyspec.errors import SourceError
 from toyspec.files import open_file
+from toyspec.format.canonical import InvalidEventError
 from toyspec.programs import NOTHING, PIPE, start_python
-from toyspec.writing.logged_values import nonfinite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun, Item
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
@@ -169,7 +169,7 @@ def _runs_in(folder: str) -> Iterator[ForeignRun]:
             source=os.path.join(folder, name),
             identity=identity_of(files, name),
             size=os.path.getsize(files[1]) // len(rows),
-            events=partial(_events, files[1], row),
+            records=partial(_records, files[1], row),
             parts=tuple(files),
         )
 
@@ -234,37 +234,24 @@ def _opened(path: str) -> Any:
     return file
 
 
-def _events(path: str, run: dict[str, Any], ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
-    admission = Admission(ledger, INVALID)
+def _records(path: str, run: dict[str, Any], intake: Intake) -> Iterator[bytes]:
     start = {"t": 0.0, **(_object(run.get("run_start")) or {}), "kind": "run_start", "run_id": run["run_id"]}
-    ledger.items += 1
-    if not admission.lines(start, "run_start"):
-        raise SourceError(path, f"the run_start of {run['run_id']!r} is not valid")
-    yield start
+    try:
+        yield from intake.begin_as(start)
+    except InvalidEventError:
+        raise SourceError(path, f"the run_start of {run['run_id']!r} is not valid") from None
     for row in _rows_of(path, run["run_id"]):
-        ledger.items += 1
-        record = _record(row, ledger)
+        place = at_step(row["step"], row["name"])
+        record = _object(row["record"])
         if record is not None:
-            yield from admission.lines(record, at_step(row["step"], row["name"]))
+            yield from intake.record(record, place)
+        elif isinstance(row["name"], str) and row["record"] is None:
+            yield from intake.values(row["t"], row["step"], {row["name"]: row["value"]}, place)
+        else:
+            intake.ledger.lose(DAMAGED, place, row["record"])
     end = _object(run.get("run_end"))
     if end is not None:
-        ledger.items += 1
-        yield from admission.lines({**end, "kind": "run_end"}, "run_end")
-
-
-def _record(row: dict[str, Any], ledger: Ledger) -> dict[str, Any] | None:
-    """Return the record of a row; None if it is dropped, because it has neither a number nor a record."""
-    place = at_step(row["step"], row["name"])
-    record = _object(row["record"])
-    if record is not None:
-        return record
-    if not isinstance(row["name"], str) or row["record"] is not None:
-        ledger.drop(DAMAGED, place, row["record"])
-        return None
-    values = {row["name"]: row["value"]}
-    made = {"kind": "scalars", "t": row["t"], "step": row["step"], "values": values}
-    made["nonfinite"] = nonfinite("scalars", made) or None
-    return {key: value for key, value in made.items() if value is not None}
+        yield from intake.record({**end, "kind": "run_end"}, "run_end")
 
 
 def _rows_of(path: str, run_id: str) -> Iterator[dict[str, Any]]:

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from heapq import merge
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert import tensorboard_messages, tensorboard_records
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import (
-    DAMAGED,
-)
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, Cause
+from toyspec.convert.protobuf import MessageError
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
 from toyspec.convert.tensorboard_export import EventExport
-from toyspec.convert.tensorboard_import import EventImport, EventWriters, writers_of
+from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
+from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
+from toyspec.convert.timeline import earliest, is_wall
+from toyspec.engine import native
 from toyspec.errors import SourceError
+from toyspec.files import open_file
+from toyspec.writing.media import Audio, Histogram, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
+NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
 _MARK = "tfevents"
+_SEARCHED_BYTES = 1 << 20
+_FIRST_EVENTS = 100
+_LAST_BYTES = 1 << 18
+# events.out.tfevents.TIME.HOST.PROCESS.NUMBER, as TensorFlow, torch and tensorboardX write it.
+_NAME = re.compile(r"tfevents\.(?P<time>\d+)\.(?P<process>.+?\.\d+)\.\d+(?:\.|$)", re.ASCII)
 
 
 def recognise(path: str) -> bool:
@@ -63,21 +77,272 @@ def _run(name: str, source: str, writers: EventWriters) -> ForeignRun:
         source=files[0] if writers.process else source,
         identity=identity_of(files),
         size=size_of(files),
-        events=partial(_events, writers, name),
+        records=partial(_records, writers, name),
         parts=tuple(files),
     )
 
 
-def _events(writers: EventWriters, name: str, ledger: Ledger) -> Iterator[dict[str, Any] | bytes]:
+def _records(writers: EventWriters, name: str, intake: Intake) -> Iterator[bytes]:
+    ledger = intake.ledger
     if writers.folder:
         ledger.note("several processes wrote in its directory at the same time; each is a run of its own, in one group")
-    yield from EventImport(writers, name, ledger).events()
+    yield from _EventImport(writers, intake).lines(name)
     files = [file for group in writers.groups for file in group]
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
     heads = (head_of(file, tensorboard_records.HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.
     if 0 < ledger.items == damaged and not any(map(tensorboard_records.may_begin, heads)):
         raise SourceError(files[0], "not an event file: no record in it can be read")
+
+
+class _EventImport:
+    """Reads the files of one run, in order."""
+
+    def __init__(self, writers: EventWriters, intake: Intake) -> None:
+        self._groups = writers.groups
+        self._folder = writers.folder
+        self._intake = intake
+        self._ledger = intake.ledger
+        self._place = ""
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of the run."""
+        files = [file for group in self._groups for file in group]
+        config, group = _hparams(files)
+        yield from self._intake.begin(_first_wall(files), name=name, group=group or self._folder, config=config)
+        for files in self._groups:
+            yield from self._of_file(files[0]) if len(files) == 1 else self._of_files(files)
+
+    def _of_file(self, path: str) -> Iterator[bytes]:
+        self._place = os.path.basename(path)
+        engine = native() if self._intake.timeline.start is not None else None
+        for block in self._blocks_in(path):
+            if engine is not None:
+                yield from self._in_bulk(block, engine)
+                continue
+            for event in self._events_of_block(block, self._place):
+                yield from self._of_event(event)
+
+    def _in_bulk(self, block: EventBlock, engine: Any) -> Iterator[bytes]:
+        """Yield what is in *block*; the engine writes what is plainly scalars."""
+        timeline, index = self._intake.timeline, 0
+        while index < len(block.starts):
+            made = engine.tensorboard_lines(
+                block.data, block.starts[index], timeline.start, timeline.last, timeline.is_running
+            )
+            index += made["records"]
+            if made["values"]:
+                yield self._intake.lines(made["lines"], made["values"], made["last"])
+            if index < len(block.starts):
+                for event in self._events_of_block(block.only(index), self._place):
+                    yield from self._of_event(event)
+                index += 1
+
+    def _of_files(self, paths: list[str]) -> Iterator[bytes]:
+        """Yield the records of files that one process wrote at once, in the order of their times."""
+        streams = (zip(repeat(os.path.basename(path)), self._events_in(path), strict=False) for path in paths)
+        for self._place, event in merge(*streams, key=lambda pair: pair[1].wall):
+            yield from self._of_event(event)
+
+    def _events_in(self, path: str) -> Iterator[Event]:
+        """Yield the events of the file."""
+        for block in self._blocks_in(path):
+            yield from self._events_of_block(block, os.path.basename(path))
+
+    def _blocks_in(self, path: str) -> Iterator[EventBlock]:
+        """Yield the records of the file; what cannot be read is dropped."""
+        name = os.path.basename(path)
+        with open_file(path) as file:
+            for block in read_blocks(file):
+                if isinstance(block, Damage):
+                    self._ledger.lose(DAMAGED, f"{name}: byte {block.offset}", f"{block.length} bytes: {block.fact}")
+                    self._ledger.advance(block.length)
+                else:
+                    yield block
+                    self._ledger.advance(len(block.data))
+
+    def _events_of_block(self, block: EventBlock, name: str) -> Iterator[Event]:
+        payloads = block.payloads()
+        bad = set(check(block, payloads))
+        for index, payload in enumerate(payloads):
+            event = None if index in bad else _decoded(payload)
+            if event is None:
+                fact = "the check sum is wrong" if index in bad else "it is not an event"
+                place = f"{name}: byte {block.offset + block.starts[index]}"
+                self._ledger.lose(DAMAGED, place, f"{len(payload)} bytes: {fact}")
+            else:
+                yield event
+
+    def _of_event(self, event: Event) -> Iterator[bytes]:
+        for other in event.others:
+            self._ledger.lose(NO_PLACE, f"{self._place}: {other}", other, name=other)
+        if event.session_starts:
+            place = f"{self._place}: session start"
+            at = {"t": self._intake.timeline.t(event.wall, place), "from_step": max(0, event.step - 1)}
+            yield from self._intake.record({"kind": "run_resume", **at}, place)
+        for value in event.values:
+            yield from self._of_value(event, value)
+
+    def _of_value(self, event: Event, value: Value) -> Iterator[bytes]:
+        intake, tag = self._intake, value.tag
+        place = f"{self._place}: {tag} at step {event.step}"
+        if value.kind == "other":
+            self._ledger.lose(NO_PLACE, place, value.value, name=tag)
+            return
+        if not value.is_utf8:
+            self._ledger.changed(NOT_UTF8, place, tag)
+        if value.left_out:
+            self._ledger.changed(PART_DROPPED, place, value.left_out)
+        if value.kind == "hparams":
+            # The start has them.
+            self._ledger.items += 1
+            self._ledger.done()
+        elif value.kind == "ending":
+            intake.end(value.value)
+        elif value.kind == "histogram":
+            bins = Histogram(edges=value.value.edges, counts=value.value.counts)
+            yield from intake.media(intake.at(event.wall, event.step, place), tag, [(bins, {})], place)
+        elif value.kind in ("images", "audio"):
+            make = Image if value.kind == "images" else Audio
+            files = [(make(each.data, caption=each.caption or None), each.sizes) for each in value.value]
+            yield from intake.media(intake.at(event.wall, event.step, place), tag, files, place)
+        elif value.kind == "text" and tag == NOTE_TAG:
+            at = intake.at(event.wall, event.step, place)
+            yield from intake.record({"kind": "note", **at, "text": value.value}, place)
+        else:
+            several = value.value if isinstance(value.value, list) else [value.value]
+            names = [tag] if len(several) == 1 else [f"{tag}/{index}" for index in range(len(several))]
+            yield from intake.values(event.wall, event.step, dict(zip(names, several, strict=True)), place)
+
+
+def _decoded(payload: bytes) -> Event | None:
+    try:
+        return decode_event(payload)
+    except MessageError:
+        return None
+
+
+def events_of(path: str) -> Iterator[Event]:
+    """Yield the events of the file that can be read."""
+    with open_file(path) as file:
+        for block in read_blocks(file):
+            if isinstance(block, EventBlock):
+                payloads = block.payloads()
+                bad = set(check(block, payloads))
+                events = (None if index in bad else _decoded(payload) for index, payload in enumerate(payloads))
+                yield from (event for event in events if event is not None)
+
+
+def _first_wall(files: list[str]) -> float | None:
+    """Return the earliest time at the start of the first file that has one; other files are later."""
+    return next((wall for wall in map(first_wall, files) if wall is not None), None)
+
+
+def first_wall(path: str) -> float | None:
+    """Return the earliest time at the start of the file *path*; None without one."""
+    walls = (event.wall for event in islice(events_of(path), _FIRST_EVENTS))
+    return earliest(walls) or None
+
+
+def first_value_wall(path: str) -> float | None:
+    """Return the time of the first value in the file *path*; that of its start without one."""
+    walls = (event.wall for event in events_of(path) if event.values and is_wall(event.wall))
+    found = next(walls, None)
+    return first_wall(path) if found is None else found
+
+
+def last_wall(path: str) -> float | None:
+    """Return the latest time at the end of the file *path*; None without one."""
+    with open_file(path) as file:
+        file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
+        blocks = [block for block in read_blocks(file) if isinstance(block, EventBlock)]
+    decoded = (_decoded(payload) for block in blocks[-1:] for payload in block.payloads()[-_FIRST_EVENTS:])
+    return max((event.wall for event in decoded if event is not None and is_wall(event.wall)), default=None)
+
+
+def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:
+    """Return the hyperparameters and their group; run_start comes first, so they are looked for before all else."""
+    config: dict[str, Any] = {}
+    group = ""
+    for path in files:
+        if not _holds(path, HPARAMS_START_TAG.encode()):
+            continue
+        for event in events_of(path):
+            for value in event.values:
+                if value.kind == "hparams":
+                    config |= value.value
+                    group = value.group or group
+    return config, group
+
+
+def _holds(path: str, mark: bytes) -> bool:
+    """Return whether the file has the bytes *mark*, without decoding it."""
+    with open_file(path) as file:
+        kept = b""
+        while chunk := file.read(_SEARCHED_BYTES):
+            if mark in chunk or mark in kept + chunk[: len(mark)]:
+                return True
+            kept = chunk[-len(mark) :]
+    return False
+
+
+class EventWriters(NamedTuple):
+    """The files of one run."""
+
+    groups: list[list[str]]
+    """The files in order; those that one process wrote at once are together."""
+    process: str = ""
+    """Host and number of the process; empty for the first one of a directory."""
+    folder: str = ""
+    """What the runs of a directory have in common; empty where it has one."""
+
+
+class _Chain:
+    def __init__(self, process: str) -> None:
+        self.process = process
+        self.groups: list[list[str]] = []
+        self.end = -1.0
+
+    def add(self, path: str, first: float, last: float, process: str) -> None:
+        if first < self.end and self.groups:
+            self.groups[-1].append(path)
+        else:
+            self.groups.append([path])
+        self.end = max(self.end, last)
+        self.process = process
+
+
+def writers_of(files: list[str], folder: str) -> list[EventWriters]:
+    """Return the runs that the event *files* of one directory are of; *folder* is the name of the directory.
+
+    A file that begins after another one ended goes on with it. Two that two processes wrote at the same time are two
+    runs; two of one process are one. A file without a time goes on with the one before it.
+    """
+    if len(files) < 2:
+        return [EventWriters([[path] for path in files])]
+    chains: list[_Chain] = []
+    walls = [(first_value_wall(path), path) for path in files]
+    for index, (first, path) in enumerate(walls):
+        if first is None:
+            walls[index] = (walls[index - 1][0] if index else 0.0, path)
+    for first, path in sorted(walls, key=lambda pair: (pair[0] or 0.0, files.index(pair[1]))):
+        begin, process = first or 0.0, _process(path)
+        chain = next((each for each in chains if each.process == process), None)
+        chain = chain or next((each for each in chains if each.end <= begin), None)
+        if chain is None:
+            chain = _Chain(process)
+            chains.append(chain)
+        chain.add(path, begin, last_wall(path) or begin, process)
+    if len(chains) == 1:
+        return [EventWriters(chains[0].groups)]
+    return [EventWriters(chain.groups, chain.process if number else "", folder) for number, chain in enumerate(chains)]
+
+
+def _process(path: str) -> str:
+    """Return host and number of the process that wrote *path*; the name of the file where it does not say them."""
+    name = os.path.basename(path)
+    found = _NAME.search(name)
+    return found["process"] if found else name
 
 
 def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:

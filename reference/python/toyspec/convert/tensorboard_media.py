@@ -28,6 +28,11 @@ class ShownFile(NamedTuple):
     width: int | None = None
     height: int | None = None
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Width and height, as far as they are known."""
+        return {name: size for name, size in (("width", self.width), ("height", self.height)) if size}
+
 
 class Bins(NamedTuple):
     """A histogram."""

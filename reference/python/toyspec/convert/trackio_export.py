@@ -22,7 +22,6 @@ from toyspec.convert.losses import (
     Cause,
 )
 from toyspec.convert.shown_tables import rows_of
-from toyspec.convert.trackio_media import HISTOGRAM, TABLE, TRACE, TYPES
 from toyspec.programs import PIPE, start_python
 
 if TYPE_CHECKING:
@@ -32,6 +31,10 @@ if TYPE_CHECKING:
     from toyspec.convert.losses import Ledger
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has a time in 1970")
+
+TYPES = {"image": "trackio.image", "audio": "trackio.audio", "video": "trackio.video"}
+"""The type of a file with media of each group."""
+TABLE, HISTOGRAM, TRACE = "trackio.table", "trackio.histogram", "trackio.trace"
 
 _ROWS = 1000
 _MAX_STEP = (1 << 63) - 1

@@ -7,38 +7,34 @@ from contextlib import closing
 from datetime import datetime
 from functools import partial
 from heapq import merge
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened, tables_of
+from toyspec.convert.alerts import alert_event
+from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened, queried, runs_of, tables_of
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import (
-    DAMAGED,
-    NO_PLACE,
-    NOT_FINITE,
-    REPEATED,
-    Ledger,
-    as_measure,
-    at_step,
-    is_number,
-    step_member,
-)
+from toyspec.convert.incoming_files import MISSING_FILE, file_below
+from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Ledger, at_step
+from toyspec.convert.shown_tables import table_of
 from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
-from toyspec.convert.timeline import Timeline, earliest
-from toyspec.convert.trackio_export import write_runs
-from toyspec.convert.trackio_media import TrackioMedia, alert_of, reference_of, sample_of
+from toyspec.convert.timeline import earliest
+from toyspec.convert.trackio_export import HISTOGRAM, TABLE, TRACE, write_runs
 from toyspec.errors import SourceError
 from toyspec.files import open_file
 from toyspec.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
+from toyspec.writing.media import File, Histogram
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.exported_runs import ExportedRun
+    from toyspec.convert.intake import Intake
+
+    Rows = Callable[[Ledger], Iterator[tuple[Any, ...]]]
+    """Yields kind, time, step and content of each row of a run, config first."""
 
 _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
 _TABLES = frozenset(["metrics", "configs", "project_metadata"])
@@ -72,6 +68,11 @@ _EXTERNAL_ARTIFACTS = (
 _SPANS = "SELECT 'spans', timestamp, step, CAST(spans AS TEXT) FROM traces WHERE run_id = ? ORDER BY timestamp, id"
 _CONFIG_FRAMING = frozenset(["_Username", "_Created"])
 _FRAGMENT = b'"log_id"'
+_RUNS = (
+    "SELECT run_id, run_name FROM (SELECT run_id, run_name, id FROM metrics UNION ALL "
+    "SELECT run_id, run_name, id FROM configs) GROUP BY run_id ORDER BY min(id)"
+)
+_MARKDOWN = "trackio.markdown"
 # Images, tables and the like are objects with this key.
 _MEDIA = "_type"
 
@@ -97,25 +98,19 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     fragments = _fragments(path) if is_directory else []
     if not databases and not fragments:
         raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
-    runs: list[tuple[str, str, str]] = []
-    refused: list[SourceError] = []
-    for database in databases:
-        # One that cannot be read does not stop the others.
-        try:
-            runs += [(run_id, name, database) for run_id, name in _runs_of(database)]
-        except SourceError as error:
-            refused.append(error)
+    runs, refused = runs_of(databases, _RUNS)
     in_fragments = _fragments_of(fragments)
-    for run_id, name, database in runs:
+    for database, run_id, name in runs:
         # A run that was resumed goes on in fragments until Trackio takes them into its database.
         own = in_fragments.pop(run_id, ("", []))[1]
         files = (*files_of(database), *own)
-        rows = partial(_events, partial(_all_rows, database, own, run_id), name, _home_of(database))
-        source, size = f"{database}#{run_id}", size_of(files)
-        yield ForeignRun(name, source, identity_of(files, run_id), size, rows, parts=files)
+        read = partial(_records, partial(_all_rows, database, own, run_id), str(name), _home_of(database))
+        yield ForeignRun(
+            str(name), f"{database}#{run_id}", identity_of(files, run_id), size_of(files), read, parts=files
+        )
     for run_id, (name, own) in in_fragments.items():
-        rows = partial(_events, partial(_fragment_rows, own, run_id), name, _home_of(own[0]))
-        yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), rows, parts=tuple(own))
+        read = partial(_records, partial(_fragment_rows, own, run_id), name, _home_of(own[0]))
+        yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), read, parts=tuple(own))
     if refused:
         raise refused[0]
 
@@ -130,31 +125,24 @@ def _home_of(path: str) -> str:
     return own
 
 
-def _runs_of(path: str) -> list[tuple[str, str]]:
-    with closing(opened(path)) as database:
-        try:
-            query = "SELECT run_id, run_name FROM {} GROUP BY run_id ORDER BY min(id)"
-            rows = [database.execute(query.format(table)) for table in ("metrics", "configs")]
-            found = {str(run): str(name) for run, name in chain(*rows)}
-        except DATABASE_ERRORS as error:
-            raise SourceError(path, f"the database cannot be read: {error}") from error
-    return list(found.items())
-
-
-def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
+def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
     """Yield kind, time, step and content of each row of a run, config first."""
     with closing(opened(path)) as database:
         tables = tables_of(path)
-        yield from _queried(database, _CONFIG, run_id, ledger)
+        rows = partial(queried, database, run_id=run_id, ledger=ledger)
+        yield from rows(_CONFIG)
         # Alerts and traces are among the rows, by their times.
-        queries = [_queried(database, query, run_id, ledger) for table, query in _QUERIES.items() if table in tables]
-        yield from merge(*queries, key=lambda row: str(row[1]))
+        yield from merge(*(rows(query) for table, query in _QUERIES.items() if table in tables), key=_time_of)
         if "spans" in _columns(database, "traces"):
-            yield from _queried(database, _SPANS, run_id, ledger)
+            yield from rows(_SPANS)
         if "run_artifact_links" in tables:
-            yield from _queried(database, _ARTIFACTS, run_id, ledger)
+            yield from rows(_ARTIFACTS)
         if "external_run_artifact_links" in tables:
-            yield from _queried(database, _EXTERNAL_ARTIFACTS, run_id, ledger)
+            yield from rows(_EXTERNAL_ARTIFACTS)
+
+
+def _time_of(row: tuple[Any, ...]) -> str:
+    return str(row[1])
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
@@ -163,15 +151,6 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
     except DATABASE_ERRORS:
         # The rows say what is wrong.
         return set()
-
-
-def _queried(
-    database: sqlite3.Connection, query: str, run_id: str, ledger: Ledger
-) -> Iterator[tuple[str, Any, Any, Any]]:
-    try:
-        yield from database.execute(query, (run_id,))
-    except DATABASE_ERRORS as error:
-        ledger.lose(DAMAGED, "database", str(error))
 
 
 def _fragments_of(files: list[str]) -> dict[str, tuple[str, list[str]]]:
@@ -201,7 +180,7 @@ def _run_id(record: dict[str, Any]) -> str:
     return str(record.get("run_id") or record["run"])
 
 
-def _all_rows(path: str, fragments: list[str], run_id: str, ledger: Ledger) -> Iterator[tuple[str, Any, Any, Any]]:
+def _all_rows(path: str, fragments: list[str], run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a run in the database *path*, then those of *fragments* that are not in it yet."""
     yield from _rows(path, run_id, ledger)
     if not fragments:
@@ -221,7 +200,7 @@ def _all_rows(path: str, fragments: list[str], run_id: str, ledger: Ledger) -> I
 
 def _fragment_rows(
     files: list[str], run_id: str, ledger: Ledger, is_new: Callable[[dict[str, Any]], bool] = bool
-) -> Iterator[tuple[str, Any, Any, Any]]:
+) -> Iterator[tuple[Any, ...]]:
     for file in files:
         with open_file(file) as lines:
             for number, line in enumerate(lines, 1):
@@ -235,159 +214,158 @@ def _fragment_rows(
                     if isinstance(value.get("config"), dict):
                         yield "config", value.get("timestamp"), None, msgspec.json.encode(value["config"])
                     content = msgspec.json.encode(value.get("metrics"))
-                    yield str(value.get("kind")), value.get("timestamp"), value.get("step"), content
+                    kind = str(value.get("kind"))
+                    # What else a database has is in tables of its own.
+                    kind = "unknown" if kind in _MAKERS else kind
+                    yield kind, value.get("timestamp"), value.get("step"), content
 
 
-def _events(
-    rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]], name: str, home: str, ledger: Ledger
-) -> Iterator[dict[str, Any]]:
-    return _Import(rows, name, TrackioMedia(os.path.join(home, "media"), ledger), ledger).events()
+def _records(rows: Rows, name: str, home: str, intake: Intake) -> Iterator[bytes]:
+    return _Import(os.path.join(home, "media"), intake).lines(rows, name)
 
 
 class _Import:
-    """Makes events of the rows of one run."""
+    """Hands the rows of one run to an intake."""
 
-    def __init__(
-        self,
-        rows: Callable[[Ledger], Iterator[tuple[str, Any, Any, Any]]],
-        name: str,
-        media: TrackioMedia,
-        ledger: Ledger,
-    ) -> None:
-        self._rows = rows
+    def __init__(self, media: str, intake: Intake) -> None:
+        """Look for files in the folder *media*, never outside of it."""
         self._media = media
-        self._name = name
-        self._ledger = ledger
-        self._timeline: Timeline
+        self._intake = intake
+        self._ledger = intake.ledger
         self._config: dict[str, Any] = {}
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """Yield ``run_start`` and the rows in the order in which they were logged."""
-        ledger = self._ledger
-        scratch = Ledger()
-        self._timeline = Timeline(ledger, earliest(_wall(time) for _, time, _, _ in self._rows(scratch)))
-        start = self._timeline.run_start(name=self._name)
-        ledger.note(_FLUSH_NOTE)
-        rows = self._rows(ledger)
-        held = next(rows, None)
+    def lines(self, rows: Rows, name: str) -> Iterator[bytes]:
+        """Yield the lines of the run, in the order in which its rows were logged."""
+        first = earliest(_wall(time) for _, time, _, _ in rows(Ledger()))
+        self._ledger.note(_FLUSH_NOTE)
+        found = rows(self._ledger)
+        held = next(found, None)
         if held is not None and held[0] == "config":
-            self._configure(start, held[3])
-            held = next(rows, None)
-        yield start
+            self._config = self._settings(held[3])
+            held = next(found, None)
+        config = {key: _number(value) for key, value in self._config.items() if key != "_Group"}
+        group = self._config.get("_Group")
+        group = group if isinstance(group, str) else None
+        yield from self._intake.begin(first, name=name, group=group, config=config)
         while held is not None:
             yield from self._row(*held)
-            held = next(rows, None)
-
-    def _configure(self, start: dict[str, Any], content: Any) -> None:
-        ledger = self._ledger
-        known = self._settings(content)
-        self._config = known
-        kept = {key: value for key, value in known.items() if key != "_Group"}
-        for key, value in kept.items():
-            number = not_finite(value) if isinstance(value, str) else None
-            if number is not None:
-                ledger.changed(NOT_FINITE, f"config/{key}", value, "null")
-                kept[key] = None
-            ledger.done()
-        if isinstance(known.get("_Group"), str):
-            start["group"] = known["_Group"]
-        if "_Group" in known:
-            ledger.done()
-        if kept:
-            start["config"] = kept
+            held = next(found, None)
 
     def _settings(self, content: Any) -> dict[str, Any]:
-        """Return the settings in *content*, counted as items."""
         config = json_of(content)
         if not isinstance(config, dict):
             self._ledger.lose(DAMAGED, "config", content)
             return {}
-        known = {key: value for key, value in config.items() if key not in _CONFIG_FRAMING}
-        self._ledger.items += len(known)
-        return known
+        return {key: value for key, value in config.items() if key not in _CONFIG_FRAMING}
 
-    def _configure_again(self, content: Any) -> None:
-        """Settle the settings of a process that resumed the run."""
-        for key, value in self._settings(content).items():
-            if self._config.get(key, self) == value:
-                self._ledger.done()
-            else:
-                self._ledger.drop(NO_PLACE, f"config/{key}, when the run was resumed", value)
-
-    def _row(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
-        ledger, place = self._ledger, at_step(step)
-        values = json_of(content)
+    def _row(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[bytes]:
+        ledger, place, value = self._ledger, at_step(step), json_of(content)
+        wall = time if (found := _wall(time)) is None else found
         if kind == "config":
-            self._configure_again(content)
-            return
-        if kind in _OTHERS:
-            yield from self._other(kind, time, step, values)
-            return
-        if kind not in ("metric", "system_metric") or not isinstance(values, dict):
-            ledger.lose(DAMAGED, place, content)
-            return
-        hidden: list[tuple[str, Any]] = []
-        values = flattened(values, whole=_MEDIA, hidden=hidden)
-        ledger.items += len(values) + len(hidden)
-        for name_of_two, value in hidden:
-            ledger.drop(REPEATED, f"{place}: {name_of_two}", value)
-        record = {"kind": "scalars", **self._at(time, step, place)}
-        numbers: dict[str, float | None] = {}
-        texts: dict[str, str] = {}
-        shown: dict[str, Any] = {}
-        for name, value in values.items():
-            self._value(name, value, place, (numbers, texts, shown))
-        if (numbers or texts) and kind == "metric":
-            yield {**record, "values": numbers, **({"texts": texts} if texts else {})}
-        elif numbers:
-            yield {**record, "kind": "system", "extra": numbers}
-        if texts and kind != "metric":
-            yield {**record, "values": {}, "texts": texts}
-        for name, value in shown.items():
-            yield from self._media.events(record, name, value, f"{place}: {name}")
-
-    def _at(self, time: Any, step: Any, place: str) -> dict[str, Any]:
-        """Return time and step as members of a record."""
-        wall = _wall(time)
-        t = self._timeline.t(time if wall is None else wall, place)
-        return {"t": t, **step_member(step, place, self._ledger)}
-
-    def _other(self, kind: str, time: Any, step: Any, content: Any) -> Iterator[dict[str, Any]]:
-        """Yield an alert, a trace or an artifact; spans of a trace have no place."""
-        place = at_step(step, kind)
-        if kind == "spans":
-            for span in content if isinstance(content, list) else []:
-                self._ledger.lose(NO_PLACE, place, span)
-            return
-        self._ledger.items += 1
-        made = _MAKERS[kind](content, place, self._ledger) if isinstance(content, list) else None
-        if made is None:
-            self._ledger.drop(DAMAGED, place, content)
-            return
-        # The link to an artifact may be older than the last row.
-        at = {"t": self._timeline.last} if kind == "artifact" else self._at(time, step, place)
-        self._ledger.done()
-        yield {**made, **at}
-
-    def _value(
-        self, name: str, value: Any, place: str, found: tuple[dict[str, float | None], dict[str, str], dict[str, Any]]
-    ) -> None:
-        ledger, (numbers, texts, shown) = self._ledger, found
-        spelt = not_finite(value) if isinstance(value, str) else None
-        if is_number(value) or spelt is not None:
-            numbers[name] = as_measure(value if spelt is None else spelt, f"{place}: {name}", ledger)
-        elif value is None:
-            numbers[name] = None
-        elif isinstance(value, str):
-            texts[name] = value
+            # Of a process that resumed the run.
+            for key, setting in self._settings(content).items():
+                if self._config.get(key, self) != setting:
+                    ledger.lose(NO_PLACE, f"config/{key}, when the run was resumed", setting, name=f"config/{key}")
+        elif kind == "spans":
+            for span in value if isinstance(value, list) else []:
+                ledger.lose(NO_PLACE, at_step(step, kind), span, name="spans")
+        elif kind in _MAKERS and isinstance(value, list):
+            made = _MAKERS[kind](*value)
+            if "kind" not in made:
+                ledger.lose(DAMAGED, place, content)
+                return
+            if left := made.pop("left", None):
+                ledger.changed(PART_DROPPED, place, left)
+            # The link to an artifact may be older than the last row.
+            at = {} if kind == "artifact" else self._intake.at(wall, step, place)
+            yield from self._intake.record({**made, **at}, at_step(step, kind))
+        elif kind in ("metric", "system_metric") and isinstance(value, dict):
+            yield from self._values(wall, step, value, "scalars" if kind == "metric" else "system")
         else:
-            shown[name] = value
-            return
-        ledger.done()
+            ledger.lose(DAMAGED, place, content)
+
+    def _values(self, wall: Any, step: Any, values: dict[str, Any], kind: str) -> Iterator[bytes]:
+        intake, place = self._intake, at_step(step)
+        hidden: list[tuple[str, Any]] = []
+        found = flattened(values, whole=_MEDIA, hidden=hidden)
+        for name, value in hidden:
+            self._ledger.lose(REPEATED, f"{place}: {name}", value, name=name)
+        samples: list[dict[str, Any]] = []
+        raw: dict[str, Any] = {}
+        for name, value in found.items():
+            several = value if isinstance(value, list) else [value]
+            if several and all(isinstance(each, dict) and _MEDIA in each for each in several):
+                shown = [self._shown(each, name, f"{place}: {name}") for each in several]
+                samples += [each for each in shown if isinstance(each, dict)]
+                media = [each for each in shown if each is not None and not isinstance(each, dict)]
+                if media:
+                    raw[name] = media[0] if len(media) == 1 else media
+            else:
+                raw[name] = _number(value)
+        yield from intake.values(wall, step, raw, place, kind=kind)
+        for sample in samples:
+            yield from intake.record({**sample, **intake.at(wall, step, place)}, place)
+
+    def _shown(self, value: dict[str, Any], name: str, place: str) -> Any:
+        """Return the media or text that an object is, or a trace as members of a sample; None if it is dropped."""
+        kind, content, caption = value[_MEDIA], value.get("_value"), value.get("caption")
+        if kind == HISTOGRAM and isinstance(value.get("bins"), list) and isinstance(value.get("values"), list):
+            return Histogram(edges=value["bins"], counts=value["values"])
+        if kind == TABLE and isinstance(content, list) and all(isinstance(row, dict) for row in content):
+            columns = list(dict.fromkeys(key for row in content for key in row))
+            return table_of(columns, [[row.get(key) for key in columns] for row in content])
+        if kind == _MARKDOWN and isinstance(content, str):
+            return content
+        if kind == TRACE and (sample := _sample(name, value.get("messages"))):
+            if value.get("metadata"):
+                self._ledger.changed(PART_DROPPED, place, value["metadata"])
+            return sample
+        if "file_path" not in value:
+            self._ledger.lose(NO_PLACE, place, value, name=name)
+        elif (path := file_below(self._media, value["file_path"])) is None:
+            self._ledger.lose(MISSING_FILE, place, value["file_path"], name=name)
+        else:
+            return File(path, caption=caption if isinstance(caption, str) and caption else None)
+        return None
 
 
-_MAKERS = {"alert": alert_of, "trace": sample_of, "artifact": reference_of}
-_OTHERS = frozenset([*_MAKERS, "spans"])
+def _number(value: Any) -> Any:
+    """Return *value*; the number for a text with which Trackio writes one that is not finite."""
+    found = not_finite(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+def _sample(name: str, messages: Any) -> dict[str, Any]:
+    """Return the members of a sample; none for messages of another form."""
+    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+        return {}
+    said = [{"role": str(each.get("role") or "unknown"), "content": _text(each.get("content"))} for each in messages]
+    prompts = [each["content"] for each in said if each["role"] == "user"]
+    answers = [each["content"] for each in said if each["role"] == "assistant"]
+    ends = {"prompt": prompts[-1] if prompts else "", "text": answers[-1] if answers else ""}
+    return {"kind": "sample", **ends, "messages": said, **({"group": name} if name else {})}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _trace(name: Any, messages: Any, metadata: Any) -> dict[str, Any]:
+    return {**_sample(str(name or ""), json_of(messages)), "left": json_of(metadata)}
+
+
+def _alert(title: Any, said: Any, level: Any) -> dict[str, Any]:
+    return alert_event(str(title), str(said) if said else "", str(level))
+
+
+def _artifact(name: Any, version: Any, kind: Any, direction: Any, size: Any) -> dict[str, Any]:
+    role = "input" if direction == "input" else str(kind or "artifact")
+    sized = {"size_bytes": size} if type(size) is int and size >= 0 else {}
+    uri = f"trackio-artifact:{name}:v{version}"
+    return {"kind": "reference", "uri": uri, "role": role, **sized, "left": f"the files of artifact {name}"}
+
+
+_MAKERS: dict[str, Callable[..., dict[str, Any]]] = {"alert": _alert, "trace": _trace, "artifact": _artifact}
 
 
 def _wall(text: Any) -> float | None:

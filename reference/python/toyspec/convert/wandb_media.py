@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.incoming_files import MISSING_FILE, IncomingMedia, file_below
+from toyspec.convert.incoming_files import MISSING_FILE, file_below
 from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.writing.media import File, Histogram, Media
@@ -12,8 +12,7 @@ from toyspec.writing.media import File, Histogram, Media
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.losses import Ledger
-
+    from toyspec.convert.intake import Intake
 
 _TYPE = "_type"
 _FILE = ("path", "sha256", "size", "format", "width", "height", "caption", "artifact_path", "_latest_artifact_path")
@@ -24,47 +23,39 @@ _FRAMING = frozenset([_TYPE, *_FILE, *_SEVERAL, "ncols", "nrows", "log_mode"])
 def taken_objects(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Remove the members of objects with a type from *found*, a row, and return them by the name of the object."""
     names = [name.removesuffix(f".{_TYPE}") for name in found if name.endswith(f".{_TYPE}")]
-    objects: dict[str, dict[str, Any]] = {}
+    objects = {name: value for name, value in found.items() if isinstance(value, dict) and _TYPE in value}
+    for name in objects:
+        del found[name]
     for name in names:
         own = [key for key in found if key.startswith(f"{name}.")]
         objects[name] = {key.removeprefix(f"{name}."): found.pop(key) for key in own}
     return {name: members for name, members in objects.items() if members}
 
 
-class WandbMedia:
-    """The objects of one run file."""
+def lines_of(
+    members: dict[str, Any], name: str, at: dict[str, Any], source: tuple[str, str], intake: Intake
+) -> Iterator[bytes]:
+    """Yield the lines of the object *name*, with the time and step *at*; one that has no place is dropped.
 
-    def __init__(self, files: str, ledger: Ledger) -> None:
-        """Look for files in the directory *files*, never outside of it."""
-        self._files = files
-        self._ledger = ledger
-
-    def events(
-        self, record: dict[str, Any], name: str, members: dict[str, Any], place: str
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the events of the object *name*, with time and step of *record*; one that has no place is dropped."""
-        ledger, kind = self._ledger, members.get(_TYPE)
-        bins = _bins_of(members) if kind == "histogram" else None
-        if bins is not None:
-            ledger.items += 1
-            yield {**record, "kind": "histogram", "name": name, "file": IncomingMedia(bins, place)}
-            return
-        several = _several(members)
-        if not several:
-            ledger.lose(NO_PLACE, place, f"an object of type {kind}")
-            return
-        left = sorted(members.keys() - _FRAMING) if len(several) == 1 and several[0] is members else []
-        for index, each in enumerate(several):
-            at = {"index": index} if len(several) > 1 else {}
-            ledger.items += 1
-            path = file_below(self._files, each.get("path"))
-            if path is None:
-                ledger.drop(MISSING_FILE, place, each.get("path"))
-                continue
-            if left:
-                ledger.changed(PART_DROPPED, place, ", ".join(left))
-            made = {**record, "kind": "media", "name": name, **at, **_sizes(each)}
-            yield {**made, "file": IncomingMedia(_content(path, each), place)}
+    *source* is the directory of its files, which are never looked for outside of it, and its place for reports.
+    """
+    ledger, kind, (files, place) = intake.ledger, members.get(_TYPE), source
+    bins = _bins_of(members) if kind == "histogram" else None
+    several = [] if bins is not None else _several(members)
+    contents: list[tuple[Media, dict[str, Any]]] = [] if bins is None else [(bins, {})]
+    left = sorted(members.keys() - _FRAMING) if len(several) == 1 and several[0] is members else []
+    for index, each in enumerate(several):
+        path = file_below(files, each.get("path"))
+        if path is None:
+            ledger.lose(MISSING_FILE, place, each.get("path"), name=name)
+        else:
+            order = {"index": index} if len(several) > 1 else {}
+            contents.append((_content(path, each), order | _sizes(each)))
+    if bins is None and not several:
+        ledger.lose(NO_PLACE, place, f"an object of type {kind}", name=name)
+    if left and contents:
+        ledger.changed(PART_DROPPED, place, ", ".join(left))
+    yield from intake.media(at, name, contents, place)
 
 
 def _several(members: dict[str, Any]) -> list[dict[str, Any]]:

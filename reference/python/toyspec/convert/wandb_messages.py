@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, MessageError, fields, members, signed, text, varint_at
-
-if TYPE_CHECKING:
-    from collections.abc import Container
+from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, MessageError, fields, members, signed, text
 
 HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, ALERT, METRIC, OUTPUT_RAW = 2, 3, 4, 5, 7, 10, 12, 13
 RUN, EXIT, ENVIRONMENT = 17, 18, 26
@@ -22,11 +18,7 @@ OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
 
 _LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
 
-_NUMBER, _VALUE = b"\x08", b"\x82\x01"
-_NUMBERS = re.compile(rb"(\n([\0-\x7f])([^\x82]{1,124})\x82\x01([\0-\x7f])([-+.0-9eE]+))")
-"""Items whose values look like numbers: the length, what comes before the value, the length of the value, the value."""
-_QUICK = {b"\x12": HISTORY, b"\x1a": SUMMARY}
-_MOST_NUMBER_BYTES = 11
+_VALUE = b"\x82\x01"
 _BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("inf")}
 _NOT_A_VALUE = object()
 _decode = msgspec.json.Decoder().decode
@@ -47,9 +39,6 @@ class RunMessage(NamedTuple):
 
 def kind_and_body(record: bytes) -> tuple[int, bytes]:
     """Return the number and the content of the message in *record*; 0 if it has none that is known."""
-    quick = _numbered(record)
-    if quick is not None:
-        return quick
     found = (0, b"")
     for number, wire, value in fields(record):
         if wire == BYTES and (number in _LATER or HISTORY <= number <= OUTPUT_RAW):
@@ -59,61 +48,14 @@ def kind_and_body(record: bytes) -> tuple[int, bytes]:
     return found
 
 
-def _numbered(record: bytes) -> tuple[int, bytes] | None:
-    """Return what ``kind_and_body`` does for a history or a summary after the number of the record; None for others."""
-    at = 0
-    if record[:1] == _NUMBER:
-        at = 1
-        while record[at : at + 1] > b"\x7f":
-            at += 1
-        at += 1
-    kind = _QUICK.get(record[at : at + 1])
-    if kind is None or at > _MOST_NUMBER_BYTES:
-        return None
-    size, at = varint_at(record, at + 1)
-    return (kind, record[at : at + size]) if at + size <= len(record) else None
-
-
 def pairs(body: bytes) -> list[tuple[str, Any]]:
     """Return name and value of each item of a history, summary, config or stats; raise MessageError.
 
     Names of nested objects are joined by a dot, as W&B shows them.
     """
-    return pairs_of(*short_items(body))
-
-
-def pairs_of(short: list[tuple[str, bytes]], rest: bytes) -> list[tuple[str, Any]]:
-    """Return the ``pairs`` of a body whose ``short_items`` are given."""
-    found = [(name, value_of(value)) for name, value in short]
-    # Items of stats have the number 3.
-    return found + [_pair(item) for number, wire, item in fields(rest) if number in (1, 3) and wire == BYTES]
-
-
-def new_pairs(body: bytes, known: Container[str]) -> list[tuple[str, Any]]:
-    """Return the ``pairs`` whose names are not *known*, for records that repeat most of what was said before."""
-    short, rest = short_items(body)
-    found = [(name, value_of(value)) for name, value in short if name not in known]
-    return found + [_pair(item) for number, wire, item in fields(rest) if number == 1 and wire == BYTES]
-
-
-def short_items(body: bytes) -> tuple[list[tuple[str, bytes]], bytes]:
-    """Return name and JSON text of the first items that are short, and what follows them."""
-    numbers = _NUMBERS.findall(body)
-    found = [
-        (name, number)
-        for _, length, key, size, number in numbers
-        if size[0] == len(number) and length[0] == len(key) + len(number) + 3 and (name := _name(key)) is not None
-    ]
-    read = b"".join([item[0] for item in numbers])
-    # Most rows have numbers only, and an expression finds them in a fraction of the time.
-    if len(found) < len(numbers) or not body.startswith(read):
-        found, read = [], b""
-    return _short_items(body, found, len(read))
-
-
-def _short_items(body: bytes, found: list[tuple[str, bytes]], at: int) -> tuple[list[tuple[str, bytes]], bytes]:
-    """Return what ``short_items`` does; the items before *at* are *found* already."""
-    end = len(body)
+    found: list[tuple[str, Any]] = []
+    at, end = 0, len(body)
+    # Most items are short, and have a name and JSON text.
     while at + 3 < end and body[at] == 0x0A and body[at + 1] < 128:
         stop = at + 2 + body[at + 1]
         value = body.find(_VALUE, at, stop) + 3
@@ -122,9 +64,10 @@ def _short_items(body: bytes, found: list[tuple[str, bytes]], at: int) -> tuple[
         name = _name(body[at + 2 : value - 3])
         if name is None:
             break
-        found.append((name, body[value:stop]))
+        found.append((name, value_of(body[value:stop])))
         at = stop
-    return found, body[at:]
+    # Items of stats have the number 3.
+    return found + [_pair(item) for number, wire, item in fields(body[at:]) if number in (1, 3) and wire == BYTES]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -178,9 +121,9 @@ def value_of(data: bytes) -> Any:
         return _BARE.get(data, text(data))
 
 
-def step_of(rest: bytes) -> int | None:
-    """Return the step that follows the items of a history, whose *rest* is given; None if there is none."""
-    said = [members(value) for number, wire, value in fields(rest) if number == 2 and wire == BYTES]
+def step_of(body: bytes) -> int | None:
+    """Return the step that follows the items of a history; None if there is none."""
+    said = [members(value) for number, wire, value in fields(body) if number == 2 and wire == BYTES]
     return said[0].get(1, 0) if said else None
 
 
@@ -238,15 +181,3 @@ def definition_of(body: bytes) -> dict[str, str]:
     if isinstance(found.get(4), bytes) and found[4]:
         made["step_name"] = text(found[4])
     return made
-
-
-__all__ = [
-    "MessageError",
-    "RunMessage",
-    "definition_of",
-    "kind_and_body",
-    "pairs",
-    "run_of",
-    "short_items",
-    "timestamp",
-]

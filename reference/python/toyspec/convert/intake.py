@@ -1,0 +1,289 @@
+"""Makes the log of one run of what another tool has: what a time, a step and a value become is decided here alone.
+
+A value becomes what ``run.log`` makes of it. Each one is counted, and a note in the log names what was left out.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from toyspec.convert.incoming_files import LARGE_FILE, MISSING_FILE, placed_artifact
+from toyspec.convert.losses import (
+    INVALID,
+    NO_PLACE,
+    ROUNDED,
+    SECRET,
+    STEP_UNUSABLE,
+    SUPERSEDED,
+    as_setting,
+    step_member,
+    step_of,
+)
+from toyspec.convert.timeline import Timeline
+from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.format.redaction import Redaction
+from toyspec.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
+from toyspec.writing.dropped_records import TOPIC
+from toyspec.writing.event_checks import check_record
+from toyspec.writing.logged_values import prepared
+from toyspec.writing.run_progress import RunProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from toyspec.convert.losses import Ledger
+    from toyspec.writing.media import Media
+
+PROVENANCE: Final = "provenance"
+"""Topic of the note with the facts about a run that ``run_start`` has no member for."""
+_NUMBER_MAPS: Final = {"scalars": "values", "system": "extra"}
+NUMBERS: Final = frozenset([float, int])
+"""The types of plain numbers."""
+# What is not the same in every writer of JSON.
+_ODD: Final = re.compile(r"[^ !#-\[\]-~]")
+_LARGEST_STEP: Final = 2**53
+_MOST_NAMES: Final = 1000
+_NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
+_encode = msgspec.json.encode
+
+
+class Intake:
+    """Takes the records of one run in order, and gives the lines of its log, each with its LF."""
+
+    def __init__(
+        self, ledger: Ledger, directory: str = "", complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    ) -> None:
+        """Bring files into *directory*; *complete* makes the ``run_start`` that is written of the one of the source."""
+        self.ledger = ledger
+        self.timeline = Timeline(ledger, None)
+        self.is_begun = False
+        self.has_metrics = False
+        self._directory = directory
+        self._complete = complete
+        self._progress: RunProgress | None = None
+        self._end: dict[str, Any] | None = None
+
+    def begin(
+        self, wall: float | None, *, config: Any = None, rest: Mapping[str, Any] | None = None, **facts: Any
+    ) -> Iterator[bytes]:
+        """Yield the ``run_start`` of a run that began at *wall*, in seconds since the Unix epoch, with its *facts*.
+
+        Facts that are empty are absent. A note has *rest*, for which there is no member.
+        """
+        ledger = self.ledger
+        self.timeline = Timeline(ledger, wall)
+        start = self.timeline.run_start(
+            **{name: fact for name, fact in facts.items() if fact not in (None, "", [], {})}
+        )
+        ledger.carry(len(start.keys() - _NOT_COUNTED) + len(rest or ()))
+        if config:
+            start["config"] = self._settings(config)
+        yield from self._started(start)
+        if rest:
+            text = _encode({name: as_setting(value, name, ledger) for name, value in rest.items()}).decode()
+            yield self._line({"kind": "note", "t": 0.0, "text": text, "topic": PROVENANCE})
+
+    def begin_as(self, start: dict[str, Any]) -> Iterator[bytes]:
+        """Yield the ``run_start`` that the source has as a whole; records that are not allowed after it are dropped."""
+        self.timeline = Timeline(self.ledger, 0.0)
+        self._progress = RunProgress()
+        self.ledger.carry()
+        yield from self._started(start)
+
+    def _started(self, start: dict[str, Any]) -> Iterator[bytes]:
+        self.is_begun = True
+        yield self._line(self._complete(start))
+
+    def _settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, value in config.items():
+            self.ledger.items += 1
+            redaction = Redaction()
+            made[name] = redaction.settings(as_setting(value, f"config/{name}", self.ledger), name)
+            for path in redaction.replaced:
+                self.ledger.changed(SECRET, f"config/{path}", "a secret", "***")
+            self.ledger.done()
+        return made
+
+    def at(self, wall: Any, step: Any, place: str) -> dict[str, Any]:
+        """Return ``t`` and ``step`` of a record at *wall*, seconds since the Unix epoch; None is the time before."""
+        return {"t": self.timeline.t(wall, place), **step_member(step, place, self.ledger)}
+
+    def values(
+        self, wall: Any, step: Any, values: Mapping[str, Any], place: str, *, kind: str = "scalars", **members: Any
+    ) -> Iterator[bytes]:
+        """Yield the record of *values*, which may be anything, with *members* such as an epoch; media have others."""
+        t = self.timeline.t(wall, place)
+        made = _plain(values) if kind == "scalars" and self._progress is None else None
+        if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_STEP)):
+            self.ledger.items += len(made)
+            self.ledger.done(len(made))
+            self.has_metrics = True
+            record: dict[str, Any] = {"kind": kind}
+            if "phase" in members:
+                record["phase"] = members["phase"]
+            record["t"] = t
+            if step is not None:
+                record["step"] = step
+            if "epoch" in members:
+                record["epoch"] = members["epoch"]
+            record["values"] = made
+            yield _encode(record) + b"\n"
+        elif values:
+            yield from self._sorted({"kind": kind, "t": t, **members}, step, values, place)
+
+    def _sorted(self, record: dict[str, Any], step: Any, values: Mapping[str, Any], place: str) -> Iterator[bytes]:
+        """Yield the records of values of any type, as the writer sorts them."""
+        ledger, key = self.ledger, _NUMBER_MAPS[record["kind"]]
+        ready = prepared(record["kind"], {**record, key: values}, fields="as-given")
+        numbers, texts = ready.members.get(key, {}), {**ready.members.get("texts", {}), **ready.texts}
+        ledger.items += len(numbers) + len(texts) + len(ready.left_out) + len(ready.media)
+        for name, why in ready.left_out:
+            value = values.get(name, why)
+            ledger.drop(NO_PLACE, f"{place}: {name}", value, name=name)
+        at = {} if (number_of_step := step_of(step)) is None else {"step": number_of_step}
+        for name in (*numbers, *texts):
+            if step is not None and not at:
+                ledger.changed(STEP_UNUSABLE, f"{place}: {name}", step)
+            number = numbers.get(name)
+            if type(number) is int and isfinite(number) and float(number) != number:
+                ledger.changed(ROUNDED, f"{place}: {name}", number, float(number))
+            ledger.done()
+        self.has_metrics = self.has_metrics or bool(numbers)
+        if numbers or (texts and key == "values"):
+            yield self._line({**ready.members, **at})
+        if ready.texts:
+            yield self._line({"kind": "scalars", "t": record["t"], **at, "values": {}, "texts": ready.texts})
+        for name, several in ready.media.items():
+            ledger.items -= 1
+            yield from self.media({"t": record["t"], **at}, name, [(each, {}) for each in several], f"{place}: {name}")
+
+    def lines(self, lines: bytes, count: int, last: float) -> bytes:
+        """Return *lines* of ``scalars``, canonical already: *count* values up to the time *last*."""
+        self.ledger.carry(count)
+        self.timeline.take(last)
+        self.has_metrics = True
+        return lines
+
+    def media(
+        self, at: dict[str, Any], name: str, contents: Sequence[tuple[Media, dict[str, Any]]], place: str
+    ) -> Iterator[bytes]:
+        """Yield a record of each of *contents*, media with further members; one that cannot be read is dropped."""
+        for index, (content, members) in enumerate(contents):
+            order = {"index": index} if len(contents) > 1 and content.kind == "media" else {}
+            self.ledger.items += 1
+            with self._missing(place):
+                placed = content.placed(self._directory, SYSTEM_CALLS)
+                yield from self._admitted(
+                    {"kind": content.kind, **at, "name": name, **order, **members, **placed}, place
+                )
+
+    def artifact(self, path: str, name: str, place: str, **members: Any) -> Iterator[bytes]:
+        """Yield the record of the file *path*, brought as *name*; of one that is large, a reference to it."""
+        self.ledger.items += 1
+        with self._missing(place):
+            placed = placed_artifact(path, name, self._directory)
+            if placed["kind"] == "reference":
+                self.ledger.changed(LARGE_FILE, place, f"{placed['size_bytes']} bytes", path)
+            yield from self._admitted({"t": self.timeline.last, **members, **placed}, place)
+
+    @contextmanager
+    def _missing(self, place: str) -> Iterator[None]:
+        """Drop the item at hand if its file cannot be read; a system that is only busy, or full, raises OSError."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
+                raise
+            self.ledger.drop(MISSING_FILE, place, cause_of(error) if isinstance(error, OSError) else str(error))
+
+    def record(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
+        """Yield the line of *record*, one item; without ``t`` it has the time before. An invalid one is dropped."""
+        yield from self._held()
+        self.ledger.items += 1
+        if record.get("kind") == "run_end":
+            self._end = record
+        else:
+            yield from self._admitted({"t": self.timeline.last, **record}, place)
+
+    def _held(self) -> Iterator[bytes]:
+        end, self._end = self._end, None
+        if end is not None:
+            yield from self._admitted(end, "run_end")
+
+    def _admitted(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
+        kind = str(record.get("kind"))
+        try:
+            line = self._line(_explained(record))
+        except (InvalidEventError, RecordRefusedError) as error:
+            self.ledger.drop(INVALID, place, str(error), name=kind)
+            return
+        self.has_metrics = self.has_metrics or kind in ("step", "eval", *_NUMBER_MAPS)
+        self.ledger.done()
+        yield line
+
+    def end(self, reason: str, wall: Any = None, **members: Any) -> None:
+        """Take that the run has ended; the ``run_end`` comes after all else, and another end replaces it."""
+        if self._end is not None:
+            self.ledger.drop(SUPERSEDED, "end", self._end["reason"], name="end")
+        self.ledger.items += 1
+        self._end = {"kind": "run_end", "t": self.timeline.t(wall, "end"), "reason": reason, **members}
+
+    def resume(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
+        """Yield the ``run_resume`` *record* of a run that went on after its end, which becomes the reason."""
+        end, self._end = self._end, None
+        if end is not None:
+            self.ledger.done()
+            reason = f"exit code {end['exit_code']}" if "exit_code" in end else end["reason"]
+            record = {"reason": reason, **record}
+        yield from self.record({"kind": "run_resume", **record}, place)
+
+    def finish(self, reason: str | None) -> Iterator[bytes]:
+        """Yield the note of what was left out, and the end; one with *reason* if the source has none."""
+        ledger = self.ledger
+        counts = {"left_out": dict(ledger.left_out), "dropped": dict(ledger.dropped)}
+        if any(counts.values()):
+            lost = [loss for loss in ledger.losses if loss.effect == "dropped"]
+            text = "; ".join(f"{loss.count} {loss.cause} ({loss.meaning})" for loss in lost)
+            note = {"kind": "note", "t": self.timeline.last, "text": f"left out by the import: {text}", "topic": TOPIC}
+            yield self._line(note | {key: each for key, each in counts.items() if each})
+        if self._end is None and reason is None:
+            ledger.note("the source does not say how the run ended, so it has no run_end")
+        elif self._end is None:
+            yield self._line(_explained({"kind": "run_end", "t": self.timeline.last, "reason": reason}))
+        else:
+            self._end["t"] = max(self._end["t"], self.timeline.last)
+            yield from self._held()
+
+    def _line(self, record: dict[str, Any]) -> bytes:
+        line = encode(record)
+        check_record(line, record["kind"])
+        if self._progress is not None:
+            value = msgspec.json.decode(line)
+            self._progress.admit(record["kind"], value)
+            self._progress.take(record["kind"], value)
+            self.timeline.take(self._progress.time)
+        return line + b"\n"
+
+
+def _explained(record: dict[str, Any]) -> dict[str, Any]:
+    """Return *record*; the end of a run that failed says in words what is not known."""
+    if record.get("kind") != "run_end" or record.get("reason") != "errored" or "error" in record:
+        return record
+    return {**record, "error": "the source says that the run failed, and not why"}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return *values* sorted by name if all are finite numbers that binary64 holds; None for anything else."""
+    if not NUMBERS.issuperset(map(type, values.values())) or _ODD.search("".join(values)):
+        return None
+    try:
+        made = {name: float(values[name]) for name in sorted(values)}
+    except OverflowError:
+        return None
+    return made if made == values and isfinite(sum(made.values())) else None
