@@ -29,6 +29,18 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "demo"
 
 
+def test_a_run_of_values_ends_where_they_do(run: Path) -> None:
+    """A run without steps ends at the largest step of its values, and is resumed from there, as from a program."""
+    members = '{"values":{"loss":0.5},"step":7}'
+    assert main(["emit", str(run), "scalars", "--json", members]) == exit_codes.OK
+    assert main(["emit", str(run), "run_resume"]) == exit_codes.OK
+    assert main(["emit", str(run), "scalars", "--json", members]) == exit_codes.OK
+    assert main(["emit", str(run), "run_end"]) == exit_codes.OK
+    assert ([7], [7]) == tuple(
+        [event[key] for event in events(run) if key in event] for key in ("from_step", "final_step")
+    )
+
+
 def test_secrets_are_hidden(tmp_path: Path) -> None:
     """Settings, command lines and errors are redacted as those of a program are."""
     assert (

@@ -140,10 +140,9 @@ def _filled(event: dict[str, Any], progress: RunProgress, moment: _Moment, direc
         phase = event.get("phase")
         known["step"] = progress.next_step(phase if isinstance(phase, str) else progress.phase)
     elif kind == "run_resume":
-        known |= {"from_step": progress.last_train_step, "resumed_at": utc_text(moment.now)}
+        known |= {"from_step": progress.resume_step or 0, "resumed_at": utc_text(moment.now)}
     elif kind == "run_end":
-        known |= {"ended_at": utc_text(moment.now), "reason": "completed"}
-        known |= {"final_step": progress.last_train_step, "final_loss": progress.last_train_loss}
+        known |= {"ended_at": utc_text(moment.now), "reason": "completed", **progress.results}
     return {name: value for name, value in (known | event).items() if value is not UNSET}
 
 

@@ -351,7 +351,7 @@ class RunWriter(EventMethods):
         """
 
         def with_last(progress: RunProgress) -> dict[str, Any]:
-            own = {"final_step": progress.final_step, "final_loss": progress.last_train_loss}
+            own = progress.results
             given = {
                 "final_step": final_step,
                 "final_loss": final_loss,
