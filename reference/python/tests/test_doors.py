@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+import toyspec
 from command_line import environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
@@ -87,3 +89,43 @@ def ended(path: Path) -> tuple[Any, Any]:
     """Return how the last record ends its run, and by what; two times None where it does not."""
     last = json.loads(path.read_bytes().splitlines()[-1])
     return last.get("reason"), last.get("error")
+
+
+WRITING: Final = ("append_file", "appending", "run_stream", "run_writer")
+WRITERS: Final = {
+    "cli/emit.py": "run_stream",  # one record of another process, with all that its caller gives
+    "convert/imported_bundles.py": "append_file",  # records that another program has made
+    "kaun/run.py": "append_file appending",  # logs of other profiles, which have one writer each
+    "metrics/log.py": "append_file appending",
+    "tracker/sinks/throughput_log.py": "appending",
+    "trainer/training.py": "run_writer",  # its run_start says nothing of the machine, so that equal runs are equal
+}
+
+
+def test_nothing_else_writes() -> None:
+    """Every other room begins a run by start_run, and hands its values to what that returns."""
+    package = Path(toyspec.__file__).parent
+    found: dict[str, set[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if not name.startswith("writing/"):
+            parts = imported(path) & set(WRITING)
+            found |= {name: parts} if parts else {}
+    assert found == {name: set(parts.split()) for name, parts in WRITERS.items()}
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules of the writing room that the module at *path* imports when it runs."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_bytes())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "toyspec.writing":
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("toyspec.writing."):
+            found.add(str(node.module).rpartition(".")[2])
+        waiting += ast.iter_child_nodes(node)
+    return found
