@@ -48,18 +48,6 @@ def test_buckets_are_what_their_points_say(pieces: list[list[float]]) -> None:
         assert mean == pytest.approx(bucket["mean"], rel=1e-9, abs=1e-12 * max(map(abs, finite)))
 
 
-@given(PIECES)
-def test_points_one_by_one_make_the_same_buckets(pieces: list[list[float]]) -> None:
-    """What is added at once and what is added point by point are the same curve."""
-    pyramid = Pyramid(MOST)
-    for step, value in enumerate(point for piece in pieces for point in piece):
-        pyramid.add((step, step, nan), value, (7, 3))
-    whole, single = by_pieces(pieces), pyramid.buckets()
-    assert (whole.level, whole.tail, whole.number) == (single.level, single.tail, single.number)
-    for name in ("step", "last", "min", "max", "nan"):
-        assert whole.columns[name].tolist() == pytest.approx(single.columns[name].tolist(), nan_ok=True)
-
-
 @given(
     st.lists(
         st.lists(st.floats(-inf, inf, allow_nan=False, allow_infinity=False) | st.none(), max_size=150), max_size=4

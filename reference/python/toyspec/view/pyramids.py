@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from itertools import repeat
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from operator import add
 from typing import TYPE_CHECKING, TypeAlias
 
 from toyspec.engine import native
-from toyspec.view.buckets import COLUMNS, Buckets, folded
+from toyspec.view.buckets import COLUMNS, Buckets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,8 @@ class Pyramid:
 
     def add(self, place: tuple[float, float, float], value: float, at: tuple[int, int]) -> None:
         """Add a point at *place*: step, time and epoch, NaN where unknown; *at* are offset and line."""
-        self._begin(place)
+        if not self.points and not self._open:
+            self.first_places = float(place[0]), *place[1:]
         if not self._open:
             self._open_at = at
         self._open.append((*place, value))
@@ -48,86 +49,8 @@ class Pyramid:
             self._open = []
 
     def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
-        """Add many points: what ``add`` does, at once."""
-        steps, times, epochs = places
-        if not values:
-            return
-        self._begin((steps[0], times[0], nan if epochs is None else epochs[0]))
-        done = 0
-        while done < len(values):
-            done = self._add_some(places, values, done, at)
-
-    def _begin(self, place: tuple[float, float, float]) -> None:
-        if not self.points:
-            step, time, epoch = place
-            self.first_places = float(step), time, epoch
-
-    def _add_some(self, places: Places, values: Sequence[float], done: int, at: tuple[int, int]) -> int:
-        """Add points from *done* on; return how many are done."""
-        if self.level == 1:
-            return self._add_raw(places, values, done, at)
-        room = self._most - len(self.columns["step"])
-        end = done if self._open else _finite_end(values, done, done + room * self.level)
-        end -= (end - done) % self.level
-        if end > done:
-            self._add_buckets(places, values, (done, end), at)
-            return end
-        end = min(done + self.level - len(self._open), len(values))
-        if not self._open:
-            self._open_at = at
-        steps, times, epochs = places
-        some = epochs[done:end] if epochs is not None else [nan] * (end - done)
-        self._open += zip(steps[done:end], times[done:end], some, values[done:end], strict=True)
-        if len(self._open) == self.level:
-            self._close(self._open)
-            self._open = []
-        return end
-
-    def _add_buckets(self, places: Places, values: Sequence[float], span: tuple[int, int], at: tuple[int, int]) -> None:
-        """Add whole buckets of finite points."""
-        done, end = span
-        steps, times, epochs = places
-        level, columns = self.level, self.columns
-        low, high, mean = folded(values[done:end], level)
-        count = len(low)
-        if not isfinite(sum(mean)):
-            # Sums of the largest numbers are infinite, their means are not.
-            inside = (values[at : at + level] for at in range(done, end, level))
-            mean = array("d", [figures_of(each)[3] for each in inside])
-        last = slice(done + level - 1, end, level)
-        columns["step"].extend(array("d", steps[last]))
-        columns["time"].extend(times[last])
-        columns["epoch"].extend(_repeated(nan, count) if epochs is None else epochs[last])
-        columns["last"].extend(values[last])
-        columns["min"].extend(low)
-        columns["max"].extend(high)
-        columns["mean"].extend(mean)
-        for name, figure in (("nan", 0.0), ("offset", float(at[0])), ("line", float(at[1]))):
-            columns[name].extend(_repeated(figure, count))
-        self.points += end - done
-        self._halve_if_full()
-
-    def _add_raw(self, places: Places, values: Sequence[float], done: int, at: tuple[int, int]) -> int:
-        steps, times, epochs = places
-        end = min(len(values), done + self._most - len(self.columns["step"]))
-        count = end - done
-        columns = self.columns
-        columns["step"].extend(array("d", steps[done:end]))
-        columns["time"].extend(times[done:end])
-        columns["epoch"].extend(_repeated(nan, count) if epochs is None else epochs[done:end])
-        finite = array("d", values[done:end])
-        if isfinite(sum(finite)):
-            columns["nan"].extend(_repeated(0.0, count))
-        else:
-            finite = array("d", [value if isfinite(value) else nan for value in finite])
-            columns["nan"].extend(array("d", map(isnan, finite)))
-        for name in ("last", "min", "max", "mean"):
-            columns[name].extend(finite)
-        columns["offset"].extend(_repeated(float(at[0]), count))
-        columns["line"].extend(_repeated(float(at[1]), count))
-        self.points += count
-        self._halve_if_full()
-        return end
+        """Add many points: what ``add`` does for each."""
+        _add_each(self, places, values, at)
 
     def _close(self, points: list[tuple[float, float, float, float]]) -> None:
         bucket = (*points[-1][:3], *figures_of([point[3] for point in points]), *self._open_at)
@@ -150,18 +73,6 @@ class Pyramid:
         return Buckets(
             {name: column + array("d", [figure]) for (name, column), figure in named}, self.level, len(self._open)
         )
-
-
-def _repeated(figure: float, count: int) -> array[float]:
-    return array("d", [figure]) * count
-
-
-def _finite_end(values: Sequence[float], begin: int, most: int) -> int:
-    """Return where the finite values from *begin* on end, *most* at the latest; *begin* where their sum is infinite."""
-    end = min(len(values), most)
-    if not isfinite(sum(values[begin:end])):
-        end = next((at for at in range(begin, end) if not isfinite(values[at])), begin)
-    return end if isfinite(sum(values[begin:end])) else begin
 
 
 def figures_of(values: Sequence[float]) -> tuple[float, float, float, float, float]:
@@ -203,9 +114,7 @@ class EnginePyramid:
 
     def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
         """Add many points, one by one: blocks of the engine are taken by ``native``."""
-        steps, times, epochs = places
-        for place in zip(steps, times, repeat(nan) if epochs is None else epochs, values, strict=False):
-            self.native.add(place[:3], place[3], at)
+        _add_each(self, places, values, at)
 
     def buckets(self) -> Buckets:
         """Return the buckets at this time, the open one last."""
@@ -214,6 +123,12 @@ class EnginePyramid:
 
 
 AnyPyramid: TypeAlias = Pyramid | EnginePyramid
+
+
+def _add_each(pyramid: AnyPyramid, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
+    steps, times, epochs = places
+    for step, time, epoch, value in zip(steps, times, repeat(nan) if epochs is None else epochs, values, strict=False):
+        pyramid.add((step, time, epoch), value, at)
 
 
 def new_pyramid(most: int = MOST_BUCKETS) -> AnyPyramid:
