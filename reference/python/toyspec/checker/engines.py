@@ -56,24 +56,20 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
     """
     choice = options.choice
     own = choice.profile_of(head, path)
-    if own is not None:
-        from toyspec.checker.user_profile_checker import OwnChecker
-
-        return OwnChecker(path, options, own)
     detect = _detection(path, name)
-    log = choice.choose(head, detect, path=path)
+    log = choice.choose(head, detect, path=path) if own is None else None
     if log is not None:
         return log.checker(path, options)
     # Imported below: what one of them needs costs the others their start.
     # The engine reads the files beside a stream by itself, from a file system.
-    engine = None if is_address(path) else native()
+    engine = None if own is not None or is_address(path) else native()
     if engine is not None:
         from toyspec.checker.native_checker import NativeChecker
 
         return NativeChecker(engine, path, options, name=name)
     from toyspec.checker.stream_checker import PlainChecker
 
-    return PlainChecker(path, options, detect=detect, name=name)
+    return PlainChecker(path, options, detect=detect, name=name, own=own)
 
 
 def _detection(path: str, name: str | None) -> Callable[..., Profile | None]:

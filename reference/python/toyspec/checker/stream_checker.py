@@ -6,7 +6,7 @@ Blocks of lines that are proven to have no finding are taken in at once; every o
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.checker.block_proof import Proven, Taken
-    from toyspec.findings import Finding, Profile, State
+    from toyspec.findings import Finding, State
     from toyspec.format.known_formats import Look
     from toyspec.read_reports import Fragment
 
@@ -90,6 +90,7 @@ class StreamChecker:
         self._directory = directory
         self._mismatch: tuple[Location, str] | None = None
         self._collector = Collector(self._options)
+        self._profile: Profile | None = None
         self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
         self._head = b""
         self._taken = 0
@@ -125,8 +126,8 @@ class StreamChecker:
                 end = len(data)
                 self._check_lines(data[start:])
             elif self._proof is None:
-                # The first record decides the profile.
-                end = data.find(b"\n", start) + 1 or len(data)
+                # The first record decides the profile; that of a user has no types that prove a block.
+                end = (data.find(b"\n", start) + 1 if self._rules is None else 0) or len(data)
                 self._check_lines(data[start:end])
             else:
                 end = start + _BLOCK_BYTES
@@ -138,7 +139,7 @@ class StreamChecker:
 
         There are none as long as the stream may turn out to have no profile.
         """
-        if self._proof is None:
+        if self._rules is None:
             return []
         new = self._collector.findings[self._taken :]
         self._taken = len(self._collector.findings)
@@ -163,9 +164,9 @@ class StreamChecker:
 
     def finish(self, sidecars: Sequence[SidecarText] = ()) -> FileReport:
         """Return the report on everything fed and on the files beside it; call it once, last."""
-        profile = self._collector.profile
+        profile = self._profile
         fragment = self._splitter.fragment()
-        if self._proof is None and self._foreign is None:
+        if self._rules is None and self._foreign is None:
             profile = self._detect(None, has_gap=self._gaps > 0 or is_of_another_format(fragment))
             self._foreign = None if profile is not None else Foreign(self._first_gap, None)
         if self._foreign is not None:
@@ -201,18 +202,21 @@ class StreamChecker:
 
     def _state(self, fragment: Fragment | None) -> State:
         last = (self._last_kind,) if self._records else None
-        return state_of(self._collector.profile, last, has_gap=bool(self._gaps), is_open=fragment is not None)
+        return state_of(self._profile, last, has_gap=bool(self._gaps), is_open=fragment is not None)
 
     def _complete_kind(self) -> str | None:
         """Return the kind that ends a complete stream; None if every stream that ends with LF is complete."""
-        return closing_kind(self._collector.profile) if self._collector.profile is not None else None
+        return closing_kind(self._profile) if self._profile is not None else None
 
     def _follow_profile(self, profile: Profile) -> None:
-        self._collector.profile = profile
+        is_own = profile not in get_args(Profile)
+        self._profile = profile
+        # The severities of the user's profiles are those of toy/v1.
+        self._collector.profile = "toy/v1" if is_own else profile
         self._tag = STREAMS[profile]["tag"]
         self._rules = StreamRules(profile)
         self._rules.facts.directory, self._rules.facts.rank = self._bundle_place, self._rank
-        self._proof = BlockProof(profile)
+        self._proof = None if is_own else BlockProof(profile)
         self._checker = RecordChecker(profile, self._collector)
         if self._gaps:
             self._rules.gap()
@@ -303,7 +307,7 @@ class StreamChecker:
     # Checking one line.
 
     def _check_line(self, line: Line) -> None:
-        if self._proof is None and self._foreign is None and line.data is not None:
+        if self._rules is None and self._foreign is None and line.data is not None:
             first = decode(line.data)
             if first is not None:
                 self._begin(first, Location(line.number, line.offset))
@@ -396,13 +400,22 @@ class PlainChecker(StreamChecker):
     """Checks the stream at a path, or a stream without one."""
 
     def __init__(
-        self, path: str, options: CheckOptions, *, detect: Callable[..., Profile | None], name: str | None = None
+        self,
+        path: str,
+        options: CheckOptions,
+        *,
+        detect: Callable[..., Profile | None],
+        name: str | None = None,
+        own: str | None = None,
     ) -> None:
-        """Check the stream at *path*; *name* is the name of its file if it has no path, then nothing is beside it."""
+        """Check the stream at *path*; *name* is the name of its file if it has no path, then nothing is beside it.
+
+        *own* is the profile of the user that it follows, whose streams have no bundle.
+        """
         self._place: str | None = None
         self._sidecars: list[SidecarText] = []
         directory = None
-        has_path = name is None and path != STANDARD_INPUT
+        has_path = name is None and own is None and path != STANDARD_INPUT
         if has_path and stream_name(os.path.basename(path)) == EVENTS_FILE:
             self._place = os.path.dirname(path if is_address(path) else os.path.abspath(path))
             directory = os.path.basename(self._place)
@@ -411,6 +424,8 @@ class PlainChecker(StreamChecker):
         if rank is not None:
             self._in_bundle(os.path.dirname(os.path.abspath(path)), rank)
         self.read_bundle_again()
+        if own is not None:
+            self._follow_profile(cast("Profile", own))
 
     def read_bundle_again(self) -> None:
         """Read the files beside the stream again."""
