@@ -202,6 +202,7 @@ INTERNAL = {
     "toyspec.health.actions.DeliveryError": "is reported on standard error",
     "toyspec.health.rules.HealthRuleError": "is a ValueError; becomes a ConfigurationError with its place in the file",
     "toyspec.runs.patterns.PatternError": "becomes an ExpressionError with its place in the filter",
+    "toyspec.files.SpecialFileError": "is an OSError; becomes a StreamUnreadableError",
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
     "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",
     "toyspec.mirrors.delivery.Rewound": "lets a mirror begin again",
