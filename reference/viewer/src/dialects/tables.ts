@@ -66,6 +66,20 @@ export const USUAL_NAMES: readonly string[] = [
  "wandb-history.jsonl"
 ];
 
+const USUAL_0 = ["step", "global_step", "_step", "iteration", "iter", "it", "itr", "update", "num_updates", "n_updates", "training_step", "train_step", "optimizer_step", "training_iteration", "total_steps", "total_timesteps", "timesteps", "timestep", "timesteps_total", "num_timesteps", "env_steps", "num_env_steps", "total_env_steps", "total_env_interacts", "steps", "n_iter", "generation", "gen", "round", "epoch", "epochs", "episode", "episodes", "ep", "batch", "schritt", "epoche"] as const;
+
+const USUAL_1 = [{"key": "timestamp", "unit": "any"}, {"key": "_timestamp", "unit": "any"}, {"key": "wall_time", "unit": "any"}, {"key": "walltime", "unit": "any"}, {"key": "ts", "unit": "any"}, {"key": "time", "unit": "unix"}, {"key": "datetime", "unit": "date-time"}, {"key": "date", "unit": "date-time"}, {"key": "created_at", "unit": "any"}, {"key": "elapsed", "unit": "run-seconds"}, {"key": "elapsed_s", "unit": "run-seconds"}, {"key": "elapsed_seconds", "unit": "run-seconds"}, {"key": "elapsed_time", "unit": "run-seconds"}, {"key": "time_elapsed", "unit": "run-seconds"}, {"key": "_runtime", "unit": "run-seconds"}, {"key": "relative_time", "unit": "run-seconds"}] as const;
+
+const USUAL_2 = ["step", "global_step", "_step", "iteration", "iter", "it", "itr", "update", "num_updates", "n_updates", "training_step", "train_step", "optimizer_step", "training_iteration", "total_steps", "total_timesteps", "timesteps", "timestep", "timesteps_total", "num_timesteps", "env_steps", "num_env_steps", "total_env_steps", "total_env_interacts", "steps", "n_iter", "generation", "gen", "round", "epoch", "epochs", "episode", "episodes", "ep", "batch"] as const;
+
+const USUAL_3 = ["step", "global_step", "_step", "iteration", "iter", "it", "itr", "update", "num_updates", "n_updates", "training_step", "train_step", "optimizer_step", "training_iteration", "total_steps", "total_timesteps", "timesteps", "timestep", "timesteps_total", "num_timesteps", "env_steps", "num_env_steps", "total_env_steps", "total_env_interacts", "steps", "n_iter", "generation", "gen", "round", "epoch", "epochs", "episode", "episodes", "ep", "batch", "schritt", "epoche", "Unnamed: 0"] as const;
+
+const USUAL_4 = ["step", "global_step", "_step", "iteration", "iter", "itr", "update", "num_updates", "n_updates", "training_step", "train_step", "optimizer_step", "training_iteration", "total_steps", "total_timesteps", "timesteps", "timestep", "timesteps_total", "num_timesteps", "env_steps", "num_env_steps", "total_env_steps", "total_env_interacts", "n_iter", "generation", "round", "epoch", "episode"] as const;
+
+const USUAL_5 = ["name", "metric", "metric_name", "metricName", "key", "tag", "variable"] as const;
+
+const USUAL_6 = ["value", "metric_value", "metricValue", "scalar", "val"] as const;
+
 export const DIALECTS: readonly Dialect[] = [
  {
   "name": "bar-table",
@@ -75,151 +89,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": "|"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch",
-    "schritt",
-    "epoche"
-   ]
+   "any": USUAL_0
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch",
-   "schritt",
-   "epoche"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_0,
+  "time": USUAL_1,
   "epoch": [
    "epoch",
    "epoche"
@@ -279,148 +152,11 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": " "
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch"
-   ],
+   "any": USUAL_2,
    "text": "\\A[^ \\t\\r\\n,]* [^\\t\\r\\n,]*\\r?\\n"
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_2,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -523,153 +259,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": ","
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch",
-    "schritt",
-    "epoche",
-    "Unnamed: 0"
-   ]
+   "any": USUAL_3
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch",
-   "schritt",
-   "epoche",
-   "Unnamed: 0"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_3,
+  "time": USUAL_1,
   "epoch": [
    "epoch",
    "epoche"
@@ -792,102 +385,8 @@ export const DIALECTS: readonly Dialect[] = [
   "recognize": {
    "text": "^\\s*\\[\\s*\\{"
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "n_iter",
-   "generation",
-   "round",
-   "epoch",
-   "episode"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_4,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -1012,147 +511,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": ","
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch"
-   ]
+   "any": USUAL_2
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_2,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -1163,22 +525,8 @@ export const DIALECTS: readonly Dialect[] = [
    "stage"
   ],
   "long": {
-   "name": [
-    "name",
-    "metric",
-    "metric_name",
-    "metricName",
-    "key",
-    "tag",
-    "variable"
-   ],
-   "value": [
-    "value",
-    "metric_value",
-    "metricValue",
-    "scalar",
-    "val"
-   ]
+   "name": USUAL_5,
+   "value": USUAL_6
   },
   "steps": "any",
   "non_finite": [
@@ -1195,109 +543,8 @@ export const DIALECTS: readonly Dialect[] = [
   "recognize": {
    "text": "^\\s*\\[\\s*\\{"
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_2,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -1311,22 +558,8 @@ export const DIALECTS: readonly Dialect[] = [
    "texts": true
   },
   "long": {
-   "name": [
-    "name",
-    "metric",
-    "metric_name",
-    "metricName",
-    "key",
-    "tag",
-    "variable"
-   ],
-   "value": [
-    "value",
-    "metric_value",
-    "metricValue",
-    "scalar",
-    "val"
-   ]
+   "name": USUAL_5,
+   "value": USUAL_6
   },
   "steps": "any",
   "non_finite": [
@@ -1342,147 +575,10 @@ export const DIALECTS: readonly Dialect[] = [
    "type": "lines"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch"
-   ]
+   "any": USUAL_2
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_2,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -1496,22 +592,8 @@ export const DIALECTS: readonly Dialect[] = [
    "texts": true
   },
   "long": {
-   "name": [
-    "name",
-    "metric",
-    "metric_name",
-    "metricName",
-    "key",
-    "tag",
-    "variable"
-   ],
-   "value": [
-    "value",
-    "metric_value",
-    "metricValue",
-    "scalar",
-    "val"
-   ]
+   "name": USUAL_5,
+   "value": USUAL_6
   },
   "steps": "any",
   "non_finite": [
@@ -1528,147 +610,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": "\t"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch"
-   ]
+   "any": USUAL_2
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_2,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -1679,22 +624,8 @@ export const DIALECTS: readonly Dialect[] = [
    "stage"
   ],
   "long": {
-   "name": [
-    "name",
-    "metric",
-    "metric_name",
-    "metricName",
-    "key",
-    "tag",
-    "variable"
-   ],
-   "value": [
-    "value",
-    "metric_value",
-    "metricValue",
-    "scalar",
-    "val"
-   ]
+   "name": USUAL_5,
+   "value": USUAL_6
   },
   "steps": "any",
   "non_finite": [
@@ -1749,133 +680,10 @@ export const DIALECTS: readonly Dialect[] = [
    "type": "lines"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "n_iter",
-    "generation",
-    "round",
-    "epoch",
-    "episode"
-   ]
+   "any": USUAL_4
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "n_iter",
-   "generation",
-   "round",
-   "epoch",
-   "episode"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_4,
+  "time": USUAL_1,
   "epoch": [
    "epoch"
   ],
@@ -2471,151 +1279,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": ";"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch",
-    "schritt",
-    "epoche"
-   ]
+   "any": USUAL_0
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch",
-   "schritt",
-   "epoche"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_0,
+  "time": USUAL_1,
   "epoch": [
    "epoch",
    "epoche"
@@ -2809,151 +1476,10 @@ export const DIALECTS: readonly Dialect[] = [
    "delimiter": "\t"
   },
   "recognize": {
-   "any": [
-    "step",
-    "global_step",
-    "_step",
-    "iteration",
-    "iter",
-    "it",
-    "itr",
-    "update",
-    "num_updates",
-    "n_updates",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "training_iteration",
-    "total_steps",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "timesteps_total",
-    "num_timesteps",
-    "env_steps",
-    "num_env_steps",
-    "total_env_steps",
-    "total_env_interacts",
-    "steps",
-    "n_iter",
-    "generation",
-    "gen",
-    "round",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "ep",
-    "batch",
-    "schritt",
-    "epoche"
-   ]
+   "any": USUAL_0
   },
-  "step": [
-   "step",
-   "global_step",
-   "_step",
-   "iteration",
-   "iter",
-   "it",
-   "itr",
-   "update",
-   "num_updates",
-   "n_updates",
-   "training_step",
-   "train_step",
-   "optimizer_step",
-   "training_iteration",
-   "total_steps",
-   "total_timesteps",
-   "timesteps",
-   "timestep",
-   "timesteps_total",
-   "num_timesteps",
-   "env_steps",
-   "num_env_steps",
-   "total_env_steps",
-   "total_env_interacts",
-   "steps",
-   "n_iter",
-   "generation",
-   "gen",
-   "round",
-   "epoch",
-   "epochs",
-   "episode",
-   "episodes",
-   "ep",
-   "batch",
-   "schritt",
-   "epoche"
-  ],
-  "time": [
-   {
-    "key": "timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "_timestamp",
-    "unit": "any"
-   },
-   {
-    "key": "wall_time",
-    "unit": "any"
-   },
-   {
-    "key": "walltime",
-    "unit": "any"
-   },
-   {
-    "key": "ts",
-    "unit": "any"
-   },
-   {
-    "key": "time",
-    "unit": "unix"
-   },
-   {
-    "key": "datetime",
-    "unit": "date-time"
-   },
-   {
-    "key": "date",
-    "unit": "date-time"
-   },
-   {
-    "key": "created_at",
-    "unit": "any"
-   },
-   {
-    "key": "elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_s",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_seconds",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "elapsed_time",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "time_elapsed",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "_runtime",
-    "unit": "run-seconds"
-   },
-   {
-    "key": "relative_time",
-    "unit": "run-seconds"
-   }
-  ],
+  "step": USUAL_0,
+  "time": USUAL_1,
   "epoch": [
    "epoch",
    "epoche"
