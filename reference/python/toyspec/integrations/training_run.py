@@ -11,7 +11,6 @@ import msgspec
 from toyspec.errors import StreamRefusedError, ToyspecError
 from toyspec.format.canonical import members_of
 from toyspec.format.redaction import without_secrets
-from toyspec.format.scalars import scalar
 from toyspec.mirrors.settings import Mirror
 from toyspec.reading.reader import read
 from toyspec.system_calls import cause_of, say
@@ -182,12 +181,12 @@ class TrainingRun:
         """Write one optimizer step; one that is not after the last is written as plain values."""
         self._start_expected(step)
         if values:
-            self._write(lambda writer: writer.step(step, **_members("step", values)))
+            self._write(lambda writer: writer.step(step, **event_members("step", values)))
 
     def evaluate(self, name: str, values: Mapping[str, Any], *, step: int | None = None) -> None:
         """Write the result of the evaluation *name*; ``loss`` and ``ppl`` have fields of their own."""
         self._start_expected(step)
-        self._write(lambda writer: writer.eval(name, step=step, **_members("eval", values)))
+        self._write(lambda writer: writer.eval(name, step=step, **event_members("eval", values)))
 
     def define(self, name: str, *, goal: Literal["min", "max"] | None = None, step_name: str | None = None) -> None:
         """Write what the metric *name* means; before the start this waits for it."""
@@ -325,28 +324,3 @@ def run_of(
     the framework tells.
     """
     return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, process=process))
-
-
-def _members(kind: Literal["step", "eval"], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of an event; a value with the name of a count that is none is a further value."""
-    numbers = {str(name): _plain(value) for name, value in values.items()}
-    odd: dict[str, Any] = {}
-    for name in list(numbers):
-        try:
-            event_members(kind, {name: numbers[name]})
-        except (TypeError, ValueError):
-            odd[name] = numbers.pop(name)
-    members = event_members(kind, numbers)
-    extra = {**members.get("extra", {}), **odd}
-    if extra:
-        # Of two values with one name the later one counts.
-        members["extra"] = {name: extra[name] for name in map(str, values) if name in extra}
-    return members
-
-
-def _plain(value: Any) -> Any:
-    try:
-        found = scalar(value)
-    except Exception:  # noqa: BLE001 - the writer leaves it out, and says why
-        return value
-    return float(found) if type(found) is bool else found
