@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -15,6 +18,7 @@ import pytest
 import toyspec
 from hostile_folders import SPECIAL, STREAM, ended, lines
 from toyspec.answers.run_tools import RunTools
+from toyspec.catalog.layout import LAYOUT, read_manifest
 from toyspec.cli.main import main
 from toyspec.errors import StreamUnreadableError
 from toyspec.health.actions import actions_by
@@ -268,3 +272,68 @@ def test_commands_of_settings_in_the_folder_of_runs_are_ignored(
     assert () == actions_by(find_configuration(str(tmp_path)), str(tmp_path))
     assert "the file is in the folder of runs that is watched" in capsys.readouterr().err
     assert 1 == len(actions_by(find_configuration(str(tmp_path)), str(tmp_path / "runs")))
+
+
+# Links in the place of every file that is written.
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """Return a folder with a file, to which nothing may happen."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in ("a.parquet", "a.records", "file"):
+        (folder / name).write_text("mine")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return what is in the files of *folder*."""
+    return {each.name: each.read_text() for each in folder.iterdir()}
+
+
+def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: Path) -> None:
+    """The seal and what is replaced take the place of a link; annotations and the console are refused."""
+    before = contents(outside)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "events.jsonl").write_bytes(STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n')
+    for name in ("SHA256SUMS.new", "annotations.jsonl", "console.log"):
+        (run / name).symlink_to(outside / "file")
+    with pytest.raises(OSError, match="annotations"):
+        toyspec.annotate(run, name="x")
+    (run / "annotations.jsonl").unlink()
+    (run / "annotations.jsonl").symlink_to(outside / "new")
+    with pytest.raises(OSError, match="annotations"):
+        toyspec.annotate(run, name="x")
+    with toyspec.start_run(tmp_path, run_id="run", exist="resume", companions=[toyspec.Console()]) as again:
+        sys.stdout.write("said")
+        again.step(step=2, loss=1.0)
+    toyspec.seal(run)
+    assert before == contents(outside)
+
+
+@pytest.mark.parametrize(
+    "name", ["values", "names", "runs", "index", "runs/00001.parquet", ".lock", "catalog.json.new"]
+)
+def test_catalog_writes_and_deletes_through_no_link(name: str, tmp_path: Path, outside: Path) -> None:
+    """A received catalog with a link in it is refused, or the link is replaced."""
+    pytest.importorskip("duckdb")
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "events.jsonl").write_bytes(STREAM)
+    toyspec.build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    before = contents(outside)
+    place = tmp_path / "catalog" / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+    place.symlink_to(outside / "new" if "." in name else outside)
+    with contextlib.suppress(toyspec.CatalogError, OSError):
+        toyspec.update_catalog(tmp_path / "catalog")
+    assert before == contents(outside)
+
+
+@pytest.mark.parametrize("name", ["../outside/a.parquet", "/etc/passwd", "runs/../../a.parquet", "runs//a", "other/a"])
+def test_manifest_names_no_file_outside_of_its_catalog(name: str, tmp_path: Path) -> None:
+    """It is refused by that name."""
+    (tmp_path / "catalog.json").write_text(json.dumps({"catalog": LAYOUT, "roots": [], "runs": [name]}))
+    with pytest.raises(toyspec.CatalogError, match="not a file of a catalog"):
+        read_manifest(str(tmp_path))

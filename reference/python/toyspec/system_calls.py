@@ -20,7 +20,9 @@ try:
 except ImportError:  # Windows has no lock that readers do not feel.
     fcntl = None  # type: ignore[assignment]
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Flag with which a file beside a log is opened for writing: a link there may lead anywhere."""
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | NO_LINK
 PASSING_ERRORS = frozenset(
     [errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EINTR, errno.EAGAIN]
 )
@@ -161,9 +163,12 @@ def write_new_file(
 ) -> None:
     """Write the file *path* from *blocks* and force it to its device; remove what there is of it when that fails.
 
-    With *exist* ``"fail"``, raise FileExistsError where there is a file.
+    With *exist* ``"fail"``, raise FileExistsError where there is a file. A link is replaced, not followed.
     """
-    descriptor = calls.open(path, _NEW_FILE | (os.O_TRUNC if exist == "overwrite" else os.O_EXCL), 0o666)
+    if exist == "overwrite":
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    descriptor = calls.open(path, _NEW_FILE, 0o666)
     try:
         _fill(calls, descriptor, path, blocks)
     except BaseException as error:

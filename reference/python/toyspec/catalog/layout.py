@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import msgspec
 from toyspec.errors import CatalogError
 from toyspec.files import open_file
 from toyspec.findings import PathError
-from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, sync_file, try_lock, write_new_file
+from toyspec.system_calls import NO_LINK, SYSTEM_CALLS, cause_of, sync_directory, sync_file, try_lock, write_new_file
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ LAYOUT = 8
 _LOCK = ".lock"
 _WORK = ".work"
 _FOLDERS = ("runs", "names", "values", "index")
+_NAME = re.compile(rf"({'|'.join(_FOLDERS)})/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _held: set[int] = set()
 """Descriptors of the locks that this process holds."""
 _OWN = (".parquet", ".records", ".kinds")
@@ -89,9 +91,25 @@ def read_manifest(catalog: str) -> Manifest:
         if version.catalog != LAYOUT:
             fact = f"layout {version.catalog}, written by toyspec {version.toyspec}; this version reads layout {LAYOUT}"
             raise CatalogError(catalog, f"{fact}; {again(catalog, version.roots)}, or use that version")
-        return msgspec.json.decode(data, type=Manifest)
+        manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise CatalogError(path, f"not the file of a catalog: {error}; build it again") from None
+    names = (*manifest.runs, *manifest.values, *manifest.names, *manifest.former, *manifest.index)
+    wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
+    if wrong is not None:
+        raise CatalogError(path, f"names {wrong!r}, which is not a file of a catalog; build it again")
+    _refuse_links(catalog)
+    return manifest
+
+
+def _refuse_links(catalog: str) -> None:
+    """Raise CatalogError if a folder of *catalog* or a file in one is a symbolic link, which may lead anywhere."""
+    for folder in (os.path.join(catalog, name) for name in _FOLDERS):
+        links = [folder] if os.path.islink(folder) else []
+        if not links and os.path.isdir(folder):
+            links = [each.path for each in os.scandir(folder) if each.is_symlink()]
+        if links:
+            raise CatalogError(links[0], "a symbolic link, which no catalog has; remove it, or build another one")
 
 
 def again(catalog: str, roots: Sequence[str]) -> str:
@@ -146,6 +164,7 @@ def writing(catalog: str) -> Iterator[str]:
     others = [name for name in os.listdir(catalog) if not name.startswith(".")]
     if others and not _is_catalog(catalog) and not _is_beginning(others):
         raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
+    _refuse_links(catalog)
     lock = _locked(catalog)
     work = os.path.join(catalog, _WORK)
     try:
@@ -175,7 +194,7 @@ def _locked(catalog: str) -> int:
     path = os.path.join(catalog, _LOCK)
     while True:
         os.makedirs(catalog, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o666)
         _held.add(lock)
         try:
             try_lock(SYSTEM_CALLS, lock)

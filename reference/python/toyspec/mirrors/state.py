@@ -12,7 +12,7 @@ import msgspec
 from toyspec.errors import ToyspecError
 from toyspec.files import open_file
 from toyspec.mirrors.settings import Selecting, Service
-from toyspec.system_calls import SYSTEM_CALLS, try_lock, write_new_file
+from toyspec.system_calls import NO_LINK, SYSTEM_CALLS, try_lock, write_new_file
 
 if TYPE_CHECKING:
     from toyspec.mirrors.settings import Mirror
@@ -56,7 +56,7 @@ class StateFile:
         """Open the file at *path*, which gets *progress* where it is new; raise MirrorBusyError, or OSError."""
         self.path = path
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
             try_lock(SYSTEM_CALLS, self._lock)
         except BlockingIOError:

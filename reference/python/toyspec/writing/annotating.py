@@ -16,7 +16,7 @@ from toyspec.places.addresses import is_address
 from toyspec.reading.annotations import Annotations, annotations_file, read_annotations
 from toyspec.reading.stream_files import locate_stream
 from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.system_calls import SYSTEM_CALLS, SystemCalls, named
+from toyspec.system_calls import NO_LINK, SYSTEM_CALLS, SystemCalls, named
 from toyspec.writing.append_file import AppendFile, Options
 from toyspec.writing.appending import move_fragment
 from toyspec.writing.clocks import utc_text
@@ -94,7 +94,8 @@ def _tags(given: Sequence[str]) -> list[str]:
 
 
 def _append(path: str, line: bytes, calls: SystemCalls) -> None:
-    file = _opened(path, Options(durability="fsync", calls=calls))
+    at_place = msgspec.structs.replace(calls, open=lambda name, flags, mode: calls.open(name, flags | NO_LINK, mode))
+    file = _opened(path, Options(durability="fsync", calls=at_place))
     try:
         move_fragment(file, end_of_lines(file.read, file.size))
         file.append(line)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.format.redaction import text_without_secrets
-from toyspec.system_calls import cause_of, say
+from toyspec.system_calls import NO_LINK, cause_of, say
 from toyspec.writing.companions import Companionship
 from toyspec.writing.environment import git_head, git_revision, uncommitted_changes
 
@@ -53,7 +53,13 @@ class ConsoleLog(Companionship):
         self._file: TextIO | None = None
         self._streams: dict[str, _Both] = {}
         try:
-            self._file = open(self._path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - until stop
+            self._file = open(  # noqa: SIM115 - until stop
+                self._path,
+                "a",
+                encoding="utf-8",
+                errors="backslashreplace",
+                opener=lambda name, flags: os.open(name, flags | NO_LINK, 0o666),
+            )
         except OSError as error:
             say(f"{self._path}: {cause_of(error)}; what the program prints is not kept")
             return
