@@ -9,13 +9,12 @@ import pytest
 
 import toyspec
 from conversions import SAMPLES, importable_samples, records
-from toyspec import Catalog, build_catalog, start_run, update_catalog
+from toyspec import Catalog, build_catalog, files, start_run, update_catalog
 from toyspec.checker import check
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
 from toyspec.logs.dialects import dialects
 from toyspec.logs.recognition import recognize
-from toyspec.reading import log_detection
 from toyspec.runs.listing import list_runs
 
 if TYPE_CHECKING:
@@ -154,13 +153,13 @@ def test_search_of_foreign_files_reads_little(tmp_path: Path, monkeypatch: pytes
         for name, data in (("a.mo", b"\xde\x12\x04\x95\0\0"), ("b.py", b"step = 1\n"), ("c", b"\x7fELF\0\0" * 30_000)):
             (tmp_path / f"{number}-{name}").write_bytes(data)
     opened: list[str] = []
-    real = log_detection.open_file
+    real = files.open_file
 
     def counted(file: Any, *rest: Any, **more: Any) -> Any:
         opened.append(str(file))
         return real(file, *rest, **more)
 
-    monkeypatch.setattr(log_detection, "open_file", counted)
+    monkeypatch.setattr("toyspec.reading.log_detection.open_file", counted)
     assert 0 == len(list_runs(tmp_path))
     assert 20 == len(opened)
     assert all(name.endswith("c") for name in opened)
