@@ -30,7 +30,13 @@ def runs_module() -> str:
     titles = {each["name"]: each["title"].lower() for each in facts["columns"]}
     counted = {each["name"]: each["by"] for each in facts["counts"]}
     body = [
-        "from typing import Any\n",
+        "from typing import Any, Literal\n\nimport msgspec\n",
+        *(
+            f'Run{each["name"].title()} = Literal{each["values"]}\n"""{each["description"]}"""\n'
+            for each in facts["columns"]
+            if "values" in each
+        ),
+        _columns_class(facts["columns"]),
         table("COLUMNS", "dict[str, dict[str, Any]]", columns) + '"""What every run has, by name."""',
         table("TITLES", "dict[str, str]", titles) + '"""What tables of text call a column."""',
         table("ALIASES", "dict[str, str]", aliases) + '"""Other names of columns."""',
@@ -44,6 +50,20 @@ def runs_module() -> str:
     ]
     docstring = "What every run has, and what the names of metrics and settings mean."
     return marked(_SOURCE, docstring, "\n".join(body) + "\n")
+
+
+_TYPES = {"text": "str", "time": "str", "texts": "list[str]", "boolean": "bool", "integer": "int", "number": "float"}
+
+
+def _columns_class(columns: list[dict[str, Any]]) -> str:
+    """Return the class whose members are the columns."""
+    lines = ["class RunColumns(msgspec.Struct, frozen=True, kw_only=True):", '    """What every run has."""\n']
+    for each in columns:
+        known = _TYPES[each["type"]]
+        is_always = "values" in each or each.get("always") or each["type"] in ("texts", "boolean")
+        kind = f"Run{each['name'].title()}" if "values" in each else known if is_always else f"{known} | None"
+        lines += [f"    {each['name']}: {kind}", f'    """{each["description"]}"""']
+    return "\n".join(lines) + "\n"
 
 
 def facts_schema() -> str:

@@ -22,7 +22,7 @@ from streams import (
     toy_whole_floats,
     toy_wrong_types,
 )
-from toyspec import RunLog, engine
+from toyspec import engine, open_run
 from toyspec.checker import check
 from toyspec.generated.toy_v1 import ToyV1Record
 from toyspec.runs.listing import list_runs
@@ -168,9 +168,7 @@ def _beside_decoding(path: Path) -> Iterator[Row]:
 def _of_long_run(long: Path, short: Path) -> Iterator[Row]:
     """Yield what looking at a long run takes: the losses, and two commands beyond what they take of a short one."""
     name = f"run of {long.stat().st_size / 1e6:.0f} MB"
-    yield from _compared(
-        f"{name}, `RunLog.open(…).loss_curve`", lambda: RunLog.open(long).loss_curve, rounds=5, most=0.1
-    )
+    yield from _compared(f"{name}, `open_run(…)`", lambda: open_run(long), rounds=5, most=0.1)
     for command, most in (("show", 0.3), ("tail --once -n 2", 0.05)):
         line = [sys.executable, "-c", _CHECK, *command.split()]
         for shown, each, goal in (("engine", "native", most), ("plain Python", "python", None)):

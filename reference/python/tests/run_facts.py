@@ -18,7 +18,7 @@ def facts(path: Path) -> tuple[Any, ...] | str:
     curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
     measured = [(step, run.asked.value(step)) for step in run.asked.steps]
     return (
-        run.row(),
+        run.facts,
         run.kinds,
         run.first_step,
         run.evals,

@@ -35,6 +35,11 @@ class Ran(NamedTuple):
     err: str
 
 
+def names_of(root: Path) -> dict[str, str]:
+    """Return the name that each run below *root* is listed with."""
+    return {run.facts.run: run.facts.name for run in toyspec.list_runs(root)}
+
+
 def ran(*arguments: str) -> Ran:
     """Run toyspec in this process."""
     done = toyspec_within(*arguments, cwd=Path.cwd())
@@ -162,7 +167,9 @@ def test_annotation_of_one_log_of_several(tmp_path: Path) -> None:
     assert [{"stream": "a.csv", "name": "first"}] == [
         {key: each[key] for key in ("stream", "name")} for each in lines_of(str(tmp_path))
     ]
-    assert {"a.csv": "first", "b.csv": "b.csv"} == {run.name: run.facts.name for run in toyspec.list_runs(tmp_path)}
+    assert {"a.csv": "first", "b.csv": "b.csv"} == {
+        run.facts.run: run.facts.name for run in toyspec.list_runs(tmp_path)
+    }
 
 
 @pytest.mark.proves("annotations/unreadable")
@@ -190,9 +197,9 @@ def test_row_follows_its_annotations(
     run = made(tmp_path_factory.mktemp("annotated") / "r")
     path = os.path.join(run, "annotations.jsonl")
     _write(path, first)
-    row = row_of(summarize_run(run), "r")
+    row = row_of(summarize_run(run).facts, "r")
     _write(path, [*first, *rest])
-    expected = row_of(summarize_run(run), "r")
+    expected = row_of(summarize_run(run).facts, "r")
     assert expected == annotated(row, read_annotations(os.path.join(run, "events.jsonl")))
 
 
@@ -222,8 +229,10 @@ def test_every_list_shows_what_annotations_say(tmp_path: Path) -> None:
         for filter_, expected in (("tag = good", "a"), ("hidden = true", "b"), ("starred = true", "a"), ("yet", "a")):
             found = ran("ls", *roots, "--where", filter_, "--csv").out.splitlines()[1:]
             assert [expected] == [os.path.basename(line.split(",")[0]) for line in found], (roots, filter_)
-    assert {"a": "best yet", "b": "own", "c": "own"} == {run.name: run.facts.name for run in toyspec.list_runs(runs)}
-    assert ["a"] == [run.name for run in toyspec.list_runs(runs).filter("name ~ yet")]
+    assert {"a": "best yet", "b": "own", "c": "own"} == {
+        run.facts.run: run.facts.name for run in toyspec.list_runs(runs)
+    }
+    assert ["a"] == [run.facts.run for run in toyspec.list_runs(runs).filter("name ~ yet")]
 
 
 def test_viewer_shows_annotations_when_they_are_made(tmp_path: Path) -> None:

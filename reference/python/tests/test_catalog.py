@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
+import msgspec
+
 from command_line import toyspec_within
 from loopback_store import BUCKET
 from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
@@ -88,8 +90,10 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
     assert (8, 1, []) == (report.runs, report.skipped, report.errors)
     assert (8, 1, ()) == (len(whole), whole.skipped, whole.errors)
     assert [run.row() for run in whole] == [run.row() for run in found]
-    assert [vars(run)["dialect"] for run in whole] == [run.dialect for run in found]
-    assert [run.extent for run in whole] == [run.extent for run in found]
+    counts = [run.facts.findings for run in found]
+    assert [msgspec.structs.replace(run.facts, findings=each) for run, each in zip(whole, counts, strict=True)] == [
+        run.facts for run in found
+    ]
 
 
 def test_catalog_names_what_cannot_be_read(runs: Path, tmp_path: Path) -> None:
@@ -166,11 +170,11 @@ def test_live_run_is_read_again(tmp_path: Path) -> None:
     run = start_run(tmp_path / "runs", run_id="live")
     run.step(loss=1.0)
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
-    assert ["running"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
+    assert ["running"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
     assert 1 == update_catalog(tmp_path / "catalog").read
     run.abandon()
     update_catalog(tmp_path / "catalog")
-    assert ["torn"] == [run.state for run in Catalog(tmp_path / "catalog").runs()]
+    assert ["torn"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
 
 
 def test_values(tmp_path: Path) -> None:
@@ -244,7 +248,7 @@ def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
     build_catalog(runs, out=out)
     manifest = json.loads((out / MANIFEST).read_bytes())
     for content, fact in (
-        (json.dumps({**manifest, "catalog": 9, "toyspec": "9.0"}), "layout 9, written by toyspec 9.0; .* build it"),
+        (json.dumps({**manifest, "catalog": 99, "toyspec": "9.0"}), "layout 99, written by toyspec 9.0; .* build it"),
         ("[]", "not the file of a catalog"),
         (json.dumps({"catalog": LAYOUT}), "not the file of a catalog"),
         ("\xff", "not the file of a catalog"),
@@ -291,7 +295,7 @@ def test_very_large_config(tmp_path: Path) -> None:
     put(tmp_path / "runs", "a", stream("a", config=json.dumps({"text": "x" * (9 << 20), "more": "y" * (9 << 20)})))
     build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
     (run,) = Catalog(tmp_path / "catalog").runs()
-    assert ("a", {}, 2) == (run.name, run.start, run.last_step)
+    assert ("a", {}, 2) == (run.facts.run, run.start, run.facts.last_step)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
@@ -392,8 +396,9 @@ def test_commands(
     assert "9 runs, 1 read, 8 unchanged, 1 of other formats skipped\n" == printed("catalog", "update")
     for text in ("", "-n 2", "--sort steps -n 3 -r", "--sort best.loss", "--where lr<1", "--where torn -n 1"):
         options = text.split()
-        whole = printed("ls", "--full", "--json", str(runs), *options)
-        assert whole == printed("ls", "--catalog", "catalog", "--json", *options), options
+        whole = json.loads(printed("ls", "--full", "--json", str(runs), *options))
+        kept = json.loads(printed("ls", "--catalog", "catalog", "--json", *options))
+        assert whole == [{name: each[name] for name in each if name != "findings"} for each in kept], options
         assert printed("ls", "--full", str(runs), *options) == printed("ls", "--catalog", "catalog", *options)
     count = "select state, count(*) as number, max(day) as last from runs group by state order by all"
     assert "state,number,last\ncomplete,7,2026-11-04\ndamaged,1,2026-11-04\n" in printed("query", "--csv", count)
@@ -424,13 +429,13 @@ def test_bucket(store: Store, tmp_path: Path) -> None:
     out = tmp_path / "catalog"
     assert (5, 6, 0, 0, 1) == build_catalog(f"s3://{BUCKET}/runs", out=out)[:5]
     paths = [f"s3://{BUCKET}/runs/{number}" for number in range(5)]
-    assert paths == [run.directory for run in Catalog(out).runs(order="name")]
+    assert paths == [run.facts.path for run in Catalog(out).runs(order="name")]
     store.requests.clear()
     assert 0 == update_catalog(out).read
     assert [] == store.reads()
     store.put("runs/3/events.jsonl", stream("3", 4, steps=9))
     assert (5, 1, 4) == update_catalog(out)[:3]
-    assert 8 == max(run.last_step or 0 for run in Catalog(out).runs())
+    assert 8 == max(run.facts.last_step or 0 for run in Catalog(out).runs())
 
 
 @pytest.mark.parametrize("problem", ["unreachable", "no permission", "wrong bucket"])
@@ -491,8 +496,10 @@ def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pyte
     build_catalog(tmp_path / "runs", out=tmp_path / "plain")
     numbers = "select errors, warnings, infos from runs order by run"
     assert Catalog(tmp_path / "plain").query(numbers).rows == Catalog(tmp_path / "catalog").query(numbers).rows
-    assert ["sick", "well"] == sorted(run.name for run in Catalog(tmp_path / "catalog").runs().filter("alerts = 1"))
-    assert ["sick", "well"] == sorted(run.name for run in list_runs("runs").filter("alerts > 0"))
+    assert ["sick", "well"] == sorted(
+        run.facts.run for run in Catalog(tmp_path / "catalog").runs().filter("alerts = 1")
+    )
+    assert ["sick", "well"] == sorted(run.facts.run for run in list_runs("runs").filter("alerts > 0"))
     for words in (["ls", "--catalog", "catalog"], ["ls", "runs"]):
         assert [] == names_listed(*words, "--where", "alerts > 9")
         assert ["sick", "well"] == names_listed(*words, "--where", "alerts > 0", "--sort", "alerts")

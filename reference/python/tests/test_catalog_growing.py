@@ -106,14 +106,14 @@ def test_long_run_is_as_of_a_byte_until_it_ends(
         grow(long_run, lines_of(last - 10, last))
         assert (1, 0, 0) == update_catalog(tmp_path / "catalog")[:3]
         (found,) = Catalog(tmp_path / "catalog").runs()
-        assert (99, size, size) == (found.last_step, found.extent.size, found.as_of)
+        assert (99, size, size) == (found.facts.last_step, found.facts.bytes, found.facts.as_of)
     for form in ("--csv", "--color=never", "--md"):
         assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), form])
         assert ("as of byte" in (text := capsys.readouterr().out)) == (form != "--csv"), text
     grow(long_run, END % 119)
     assert (1, 1, 0) == update_catalog(tmp_path / "catalog")[:3]
     (found,) = Catalog(tmp_path / "catalog").runs()
-    assert (119, "complete", None) == (found.last_step, found.state, found.as_of)
+    assert (119, "complete", None) == (found.facts.last_step, found.facts.state, found.facts.as_of)
 
 
 def test_long_run_that_stops_is_read(long_run: Path, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_long_run_that_stops_is_read(long_run: Path, tmp_path: Path) -> None:
     grow(long_run, lines_of(100, 120))
     assert [0, 1, 0] == [update_catalog(tmp_path / "catalog").read for _ in range(3)]
     (found,) = Catalog(tmp_path / "catalog").runs()
-    assert (119, long_run.stat().st_size) == (found.last_step, found.as_of)
+    assert (119, long_run.stat().st_size) == (found.facts.last_step, found.facts.as_of)
 
 
 def test_long_object_is_not_read_at_each_update(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

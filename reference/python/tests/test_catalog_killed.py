@@ -51,5 +51,5 @@ def test_killed_builder_leaves_a_whole_catalog(word: str, tmp_path: Path) -> Non
     assert FEW in seen
     update_catalog(out)
     assert MANY == len(Catalog(out))
-    listed = [run.directory for run in list_runs(runs).sort("run")]
-    assert listed == [run.directory for run in Catalog(out).runs(order="name")]
+    listed = [run.facts.path for run in list_runs(runs).sort("run")]
+    assert listed == [run.facts.path for run in Catalog(out).runs(order="name")]

@@ -20,7 +20,7 @@ from toyspec.cli.main import main
 from toyspec.cli.tables import csv_row
 from toyspec.runs import ends
 from toyspec.runs.curves import Curve, sparkline
-from toyspec.runs.run_log import RunLog
+from toyspec.runs.listing import list_runs
 from toyspec.runs.series import Series, common_steps
 from toyspec.runs.summarizing import summarize_run
 
@@ -81,7 +81,7 @@ def test_ls_lists_a_run_with_two_streams_once(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The order of `ls`, and each final loss, are those of RunLog.scan."""
+    """The order of `ls`, and each final loss, are those of list_runs."""
     write_run(tmp_path / "a", *steps(3.0, 2.0), end(final_loss=1.5))
     write_run(tmp_path / "b", *steps(3.0, 1.0))
     write_run(tmp_path / "c", *steps(3.0, None))
@@ -89,7 +89,7 @@ def test_ls_orders_as_the_library_does(tmp_path: Path, capsys: pytest.CaptureFix
     write_run(tmp_path / "e")
     write_run(tmp_path / "f", *steps(0.1, 0.2), {"kind": "run_resume", "t": 1.0, "from_step": 0}, *steps(1.2))
     write_run(tmp_path / "g", *steps(1.1, phase="eval"))
-    expected = [(Path(log.dir).name, log.final_loss) for log in RunLog.scan(tmp_path)]
+    expected = [(run.facts.run, run.facts.final_loss) for run in list_runs(tmp_path)]
     found = [(Path(each["path"]).name, each["final_loss"]) for each in listed(capsys, str(tmp_path))]
     assert expected == found
     assert ["b", "f", "a", "c", "d", "e", "g"] == [name for name, _ in found]

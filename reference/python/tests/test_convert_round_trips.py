@@ -243,7 +243,7 @@ def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
     (run,) = imported(tmp_path / "metrics.jsonl", tmp_path / "runs").runs
     (listed,) = list_runs(tmp_path / "runs")
-    assert listed.seconds is None
+    assert listed.facts.seconds is None
     assert b"not known: every record is at 0 s" in toyspec("show", run.target).stdout
 
 

@@ -151,7 +151,7 @@ def test_import_of_an_mlperf_log_has_its_end(tmp_path: Path, status: str, reason
     _, run = import_runs([log], tmp_path / "runs").runs
     last = list(read(run.target))[-1]
     assert reason == last.get("reason")
-    assert reason == list_runs(log)[0].reason
+    assert reason == list_runs(log)[0].facts.reason
 
 
 def test_settings_of_a_wandb_record_are_those_of_the_run() -> None:

@@ -24,7 +24,7 @@ from toyspec.logs.mapping import ReadAs, time_of
 from toyspec.read_reports import HEAD_BYTES
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.rows import Row
-from toyspec.runs.columns import Fields, sorted_by
+from toyspec.runs.columns import has_field, places_by, value_of
 from toyspec.view.scanned_runs import ScannedRun
 
 SAMPLES = Path(__file__).parent / "dialects"
@@ -357,15 +357,15 @@ def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
     (tmp_path / "other" / "metrics.json").write_bytes(b'{"accuracy": 0.5}\n')
     runs = list_runs(tmp_path, read="whole")
     assert 1 == runs.skipped
-    found = {run.dialect.name: run for run in runs if run.dialect}
+    found = {run.facts.dialect.name: run for run in runs if run.facts.dialect}
     assert ["hf-trainer", "lightning-csv", "ray-tune"] == sorted(found)
-    fields = Fields(found["lightning-csv"])
-    assert 0.9626718163490295 == fields.value("val_acc") == fields.value("last.val_acc")
+    facts = found["lightning-csv"].facts
+    assert 0.9626718163490295 == value_of(facts, "val_acc") == value_of(facts, "last.val_acc")
     assert {"lr": 0.01, "layers": 2} == found["ray-tune"].start["config"]
-    assert 0.01 == Fields(found["ray-tune"]).value("lr")
-    assert found["ray-tune"] is sorted_by([Fields(run) for run in runs], "mean_loss")[0].run
-    assert [0.0025, 0.0] == [found["ray-tune"].final_loss, found["ray-tune"].seconds]
-    assert ["ray-tune"] == [run.dialect.name for run in runs.filter("lr<0.1") if run.dialect]
+    assert 0.01 == value_of(found["ray-tune"].facts, "lr")
+    assert found["ray-tune"] is runs[places_by([run.facts for run in runs], "mean_loss")[0]]
+    assert [0.0025, 0.0] == [found["ray-tune"].facts.final_loss, found["ray-tune"].facts.seconds]
+    assert ["ray-tune"] == [run.facts.dialect.name for run in runs.filter("lr<0.1") if run.facts.dialect]
 
 
 def test_newest_checkpoint_is_the_run(tmp_path: Path) -> None:
@@ -389,7 +389,8 @@ def test_goals(tmp_path: Path) -> None:
     row = found.row()
     assert (0.75, 0.25, -0.5) == (row["best.val/acc"], row["last.val/acc"], row["best.train/loss"])
     assert ("last.speed" in row, "best.speed" in row) == (True, False)
-    assert (2, 0.75) == found.best("val/acc")
+    best = found.metrics["val/acc"]
+    assert (2, 0.75) == (best.best_step, best.best)
 
 
 def test_live_log_is_followed(tmp_path: Path) -> None:
@@ -479,10 +480,9 @@ def test_field_of_a_metric_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     """``last.loss`` is a field if the run has a loss."""
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n')
     (run,) = list_runs(tmp_path)
-    fields = Fields(run)
-    assert fields.has("last.loss")
-    assert not fields.has("last.nope")
-    assert not fields.has("first.loss")
+    assert has_field(run.whole, "last.loss")
+    assert not has_field(run.whole, "last.nope")
+    assert not has_field(run.whole, "first.loss")
 
 
 def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from run_facts import facts
-from toyspec import RunLog, StreamError
 from toyspec.runs.rows import row_of
 from toyspec.view.scanned_runs import ScannedRun
 
@@ -39,27 +38,11 @@ def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> tuple[Any,
     return found[0], found[1]
 
 
-def losses(path: Path) -> tuple[Any, ...] | str:
-    """Return what the run at *path* reports of its loss, or why it cannot be opened."""
-    try:
-        log = RunLog.open(path)
-    except StreamError as error:
-        return str(error)
-    return log.loss_by_step, log.loss_curve, log.final_loss, log.report, len(log.steps)
-
-
 @pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1", "kaun-v1"])
 def test_summaries_of_the_corpus_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of numbers say what records say: curves, times, kinds, measures and the report."""
     for path in sorted((CASES / profile).rglob("*.jsonl"))[::3]:
         native, python = both(monkeypatch, partial(facts, path))
-        assert native == python, path
-
-
-def test_losses_of_the_corpus_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has the same losses, final loss and steps, and is refused with the same words."""
-    for path in sorted((CASES / "toy-v1").rglob("*.jsonl"))[::9]:
-        native, python = both(monkeypatch, partial(losses, path))
         assert native == python, path
 
 
@@ -84,9 +67,8 @@ def long_stream(path: Path) -> Path:
 def test_summary_of_a_long_stream_is_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So it is with thousands of steps."""
     long_stream(tmp_path)
-    for work in (facts, losses):
-        native, python = both(monkeypatch, partial(work, tmp_path))
-        assert native == python
+    native, python = both(monkeypatch, partial(facts, tmp_path))
+    assert native == python
     known = facts(tmp_path)
     assert not isinstance(known, str)
     assert {"loss", "acc"} <= known[6].keys()
@@ -100,7 +82,7 @@ def scanned(path: Path) -> list[Any]:
     finally:
         file.close()
     starts = [0, *accumulate(len(line) + 1 for line in path.read_bytes().split(b"\n"))]
-    found: list[Any] = [row_of(file.scan.summary, "run"), file.scan.gaps, file.scan.resumes]
+    found: list[Any] = [row_of(file.scan.summary.facts, "run"), file.scan.gaps, file.scan.resumes]
     for curves in (file.scan.latest, *file.scan.abandoned):
         for name, curve in curves.items():
             buckets = curve.buckets()
@@ -150,7 +132,7 @@ def resumed_stream(path: Path) -> Path:
     return path / "events.jsonl"
 
 
-@pytest.mark.parametrize("work", [facts, losses, scanned])
+@pytest.mark.parametrize("work", [facts, scanned])
 def test_resumed_run_is_alike(work: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a later attempt supersedes is left out of blocks of numbers as it is of records."""
     path = resumed_stream(tmp_path)
@@ -201,6 +183,6 @@ def test_mutated_streams_are_summarized_alike(monkeypatch: pytest.MonkeyPatch, t
         path = tmp_path / str(number) / name
         path.parent.mkdir()
         path.write_bytes(data)
-        for work in (facts, losses, scanned):
+        for work in (facts, scanned):
             native, python = both(monkeypatch, partial(work, path))
             assert native == python, bytes(data)

@@ -11,17 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.errors import ExpressionError
-from toyspec.runs.columns import OWN_FIELDS, field_of, text_of
-from toyspec.runs.expressions import Question, expression
+from toyspec.runs.columns import meets
+from toyspec.runs.expressions import expression
 from toyspec.runs.patterns import PatternError, pattern
+from toyspec.runs.rows import facts_of_row
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("expressions.json").read_bytes())
-ROW = VECTORS["run"]
+FACTS = facts_of_row(VECTORS["run"])
 
 
 def holds(text: str) -> bool:
     """Return whether the run of the vectors meets *text*."""
-    return expression(text).holds(Question(lambda name: field_of(ROW, name), lambda: text_of(ROW)))
+    return meets(FACTS, [expression(text)])
 
 
 def test_a_run_that_meets_a_filter_passes() -> None:
@@ -54,64 +55,6 @@ def test_fields_of_a_filter_are_those_it_compares() -> None:
     assert ("lr", "val/acc") == expression("llama lr < 1 and not (val/acc > .7 or lr = 2)").fields
 
 
-@pytest.fixture(scope="module")
-def connection() -> Any:
-    """Return DuckDB with the table of runs of a catalog, which has the run of the vectors."""
-    tables = pytest.importorskip("toyspec.catalog.tables")
-    pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    metrics = {name: {part: each for part, each in metric.items() if each is not None}
-               for name, metric in ROW["metrics"].items()}  # fmt: skip
-    row = {
-        **{name: ROW[name] for name in ("run_id", "name", "group", "tags", "profile", "dialect", "state", "sealed")},
-        **{name: ROW[name] for name in ("reason", "seconds", "bytes", "progress", "remaining")},
-        **{name: ROW[name] for name in ("alerts", "open_alerts")},
-        "path": ROW["id"], "run": ROW["name"], "last_step": ROW["last_step"], "started_at": ROW["started_at"],
-        "said_loss": json.dumps(ROW["final_loss"]), "errors": ROW["findings"]["error"],
-        "warnings": ROW["findings"]["warning"], "infos": ROW["findings"]["info"],
-        "settings": json.dumps(ROW["config"], ensure_ascii=False), "metrics": json.dumps(metrics, ensure_ascii=False),
-    }  # fmt: skip
-    columns = ", ".join(f"${name}::{kind} AS {tables.name(name)}" for name, kind in tables.COLUMNS.items())
-    with tables.library().connect() as found:
-        values = {name: row.get(name) for name in tables.COLUMNS}
-        found.execute(f"CREATE TABLE runs AS SELECT {columns}", values)
-        yield found
-
-
-def test_sql_has_every_field_that_every_run_has() -> None:
-    """A fact that a list shows is one that a catalog is filtered by."""
-    pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    from toyspec.catalog.filter_sql import is_own
-
-    assert [] == [field for field in sorted(OWN_FIELDS) if not is_own(field)]
-
-
-def in_sql(connection: Any, text: str) -> bool:
-    """Return whether the run of the vectors meets *text* in SQL."""
-    from toyspec.catalog.filter_sql import condition, field_json
-    from toyspec.catalog.tables import name
-
-    read = expression(text)
-    columns = {field: name(f"field.{field}") for field in read.fields}
-    made = ["*", *(f"{field_json(field, has_endings=True)} AS {column}" for field, column in columns.items())]
-    ((found,),) = connection.execute(
-        f"SELECT {condition([read], columns)} FROM (SELECT {', '.join(made)} FROM runs)"
-    ).fetchall()
-    assert found in (True, False)
-    return bool(found)
-
-
-def test_sql_has_the_same_meaning(connection: Any) -> None:
-    """The evaluator in SQL passes the vectors too."""
-    assert [] == [text for text in VECTORS["met"] if not in_sql(connection, text)]
-    assert [] == [text for text in VECTORS["not_met"] if in_sql(connection, text)]
-
-
-FIELDS = st.sampled_from(
-    [*ROW["config"], *ROW["metrics"], "missing", "tags", "reason", "took", "state", "sealed", "progress", "lr", "b.c"]
-).map(lambda name: f"'{name}'" if '"' in name else f'"{name}"')
-NUMBERS = ["3", "4", "1e21", "'4'", "0", "e+21", "-0", "7.2k", "0.0000001", "1.5e-7"]
-OPERANDS = st.sampled_from([*NUMBERS, "null", "true", "''", "İΣ", "'so'", "torn", "long", "\\", "%", "_", "deep", "İ"])
-SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=", "!=", "~", "!~", "=~"])
 PIECES = [*"ab1|.^$", "(", ")", "(?:", "*", "+?", "?", "{1,2}", "{2}", "[ab]", "[^a-b]", r"\d", r"\W", r"\.", "[-a]"]
 PATTERNS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
 
@@ -150,22 +93,3 @@ def test_pattern_that_cannot_be_read_is_explained(text: str, fact: str) -> None:
 def test_pattern_takes_linear_time() -> None:
     """What makes other engines try for years is answered in steps that grow with the text alone."""
     assert not pattern("(a|a)*(a+)+b{1,9}").is_in("a" * 5000)
-
-
-WORDS = st.sampled_from(["and", "or", "", "and not", "or not"])
-COMPARISONS = st.tuples(FIELDS, SIGNS, OPERANDS).map("".join)
-
-
-def joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Return filters of two *parts*."""
-    return st.builds("({} {} {})".format, parts, WORDS, parts)
-
-
-@given(st.recursive(COMPARISONS | OPERANDS, joined, max_leaves=4))
-def test_evaluators_agree(connection: Any, text: str) -> None:
-    """Whatever is compared with whatever, memory and SQL give one answer."""
-    try:
-        expected = holds(text)
-    except ExpressionError:
-        return
-    assert expected == in_sql(connection, text)

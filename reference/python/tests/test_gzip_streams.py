@@ -84,7 +84,7 @@ def test_compressed_file_is_read_and_checked_in_place(name: str, tmp_path: Path)
         assert [1, 2, 3] == [record.line for record in read(file)]
     (report,) = check(path).files
     assert ("toy/v1", "complete", True, len(STREAM)) == (report.profile, report.state, report.valid, report.bytes)
-    assert 2.5 == summarize_ends(str(path)).final_loss
+    assert 2.5 == summarize_ends(str(path)).facts.final_loss
 
 
 def test_run_directory_may_have_a_compressed_stream(tmp_path: Path) -> None:

@@ -129,10 +129,10 @@ def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
 
 
 def test_a_listed_run_has_its_history(run: Path) -> None:
-    """A run of a list, a RunLog and the function give the same table."""
+    """A run of a list, one that is opened and the function give the same table."""
     wanted = dict(toyspec.history(run))
     assert wanted == dict(toyspec.list_runs(run)[0].history())
-    assert wanted == dict(toyspec.RunLog.open(run).history())
+    assert wanted == dict(toyspec.open_run(run).history())
 
 
 def test_logs_of_other_programs_have_a_history(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_import_that_goes_on_skips_what_is_done(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         long_log(tmp_path / "log" / name, "metrics-jsonl")
     kill_an_import(tmp_path / "log", tmp_path / "runs", 0.5)
-    assert ["a"] == sorted(run.name for run in list_runs(tmp_path / "runs"))
+    assert ["a"] == sorted(run.facts.run for run in list_runs(tmp_path / "runs"))
     report = imported(tmp_path / "log", tmp_path / "runs")
     assert [("a", "done-before"), ("b", "converted"), ("c", "converted")] == [
         (run.run_id, run.status) for run in report.runs

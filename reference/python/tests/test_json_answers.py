@@ -250,7 +250,7 @@ def test_facts_are_those_of_one_table(command: str, folder: Path) -> None:
     _, (found,), _ = answered(command, "runs/a", folder)
     (run,) = found if command == "ls" else [found]
     with contextlib.chdir(folder):
-        assert summarize_run("runs/a").facts.all() == {name: run[name] for name in COLUMNS}
+        assert summarize_run("runs/a").facts.columns == {name: run[name] for name in COLUMNS}
 
 
 def test_comparison_has_each_value_of_the_logs(folder: Path) -> None:

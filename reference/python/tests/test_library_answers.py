@@ -11,11 +11,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 import toyspec
 from toyspec.errors import ToyspecError
-from toyspec.runs.run_log import RunLog
 from toyspec.runs.views import views_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ def _history(run: Path, arguments: dict[str, Any]) -> Any:
     return {name: list(column) for name, column in found.items()} | {"damaged_bytes": found.damaged_bytes}
 
 
-def _log(run: Path, _: dict[str, Any]) -> Any:
-    log = RunLog.open(run)
-    return [log.run_id, log.final_loss, log.loss_curve, log.loss_by_step, len(log.steps), log.report.state]
+def _run(run: Path, _: dict[str, Any]) -> Any:
+    found = toyspec.open_run(run)
+    facts = msgspec.structs.replace(found.facts, path="", stream="")
+    return [msgspec.to_builtins(facts), found.config, found.report().state]
 
 
 def _records(run: Path, arguments: dict[str, Any]) -> Any:
@@ -47,7 +48,7 @@ def _records(run: Path, arguments: dict[str, Any]) -> Any:
 ASKED: dict[str, Callable[[Path, dict[str, Any]], Any]] = {
     "history": _history,
     "read": _records,
-    "RunLog": _log,
+    "open_run": _run,
     "views": lambda run, _: views_of(run).members,
 }
 

@@ -114,7 +114,7 @@ def test_other_files_with_such_names_are_logs_of_their_own(tmp_path: Path) -> No
     """A log for each day has eight digits too."""
     days = {f"_{day}": b'{"step":1,"loss":2.5}\n{"step":2,"loss":1.5}\n' for day in (20261121, 20261122)}
     folder = write(tmp_path / "logs", **days)
-    assert ["20261121.jsonl", "20261122.jsonl"] == sorted(run.name for run in list_runs(folder))
+    assert ["20261121.jsonl", "20261122.jsonl"] == sorted(run.facts.run for run in list_runs(folder))
     assert 2 == len(steps_of(folder, tmp_path / "out"))
     assert 2 == len(check(folder).files)
 

@@ -198,7 +198,7 @@ def test_log_that_stopped_before_its_planned_step_is_not_complete(
     (listed,) = json.loads(capsys.readouterr().out)
     assert ("complete", "no", 5100) == (listed["state"], listed["ended"], listed["dialect"]["planned"])
     (run,) = import_runs([log], tmp_path / "runs").runs
-    assert ["torn"] == [each.state for each in list_runs(run.target)]
+    assert ["torn"] == [each.facts.state for each in list_runs(run.target)]
 
 
 def test_log_without_an_end_has_no_end_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,7 +209,7 @@ def test_log_without_an_end_has_no_end_mark(tmp_path: Path, capsys: pytest.Captu
         said = capsys.readouterr().out
         assert "no end mark" in said
         assert "complete" not in said
-    assert ["complete"] == [run.state for run in list_runs(log)]
+    assert ["complete"] == [run.facts.state for run in list_runs(log)]
 
 
 def test_catalog_lists_how_logs_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -344,7 +344,7 @@ def test_planned_steps_of_a_log_with_every_tenth_step(tmp_path: Path) -> None:
     for last, ended in ((990, "unknown"), (980, "no"), (1000, "yes")):
         log = tmp_path / f"{last}.log"
         log.write_text("".join(f"iter {step}/1000 | loss: {3 - step / 500:.3f}\n" for step in range(0, last + 1, 10)))
-        assert list_runs(log)[0].ended == ended
+        assert list_runs(log)[0].facts.ended == ended
 
 
 def test_number_without_a_name_is_said(tmp_path: Path) -> None:

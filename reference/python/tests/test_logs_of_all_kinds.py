@@ -229,5 +229,5 @@ def test_log_without_steps_has_none(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.0, 'epoch': 0.2}\n")
     (run,) = toyspec.list_runs(path)
-    assert (None, None) == (run.first_step, run.last_step)
-    assert ["loss"] == list(run.series)
+    assert (None, None) == (run.facts.first_step, run.facts.last_step)
+    assert ["loss"] == list(run.metrics)

@@ -324,7 +324,7 @@ def test_table_of_a_run_is_not_a_log(tmp_path: Path) -> None:
     """A table with steps and losses in the folder media is not listed as a run of its own."""
     rows = [{"step": step, "loss": 1 / step} for step in range(1, 9)]
     logged(tmp_path, {"a": toyspec.Table(rows)})
-    assert ["r"] == [run.name for run in toyspec.list_runs(tmp_path)]
+    assert ["r"] == [run.facts.run for run in toyspec.list_runs(tmp_path)]
     assert 1 == len(toyspec.check(tmp_path).files)
 
 

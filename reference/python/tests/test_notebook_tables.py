@@ -9,7 +9,7 @@ import pytest
 
 import toyspec
 from toyspec.runs.history import History, table_library
-from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.run import open_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def test_notebook_shows_state_settings_and_curves(run: str) -> None:
         f"<tr><td>{name}</td><td>0.25</td><td></td><td><code></code></td></tr>"
         for name in [CUT, *(f"m{at:02}" for at in range(17))]
     )
-    shown = summarize_run(run)._repr_html_()
+    shown = open_run(run)._repr_html_()
     assert shown == (
         "<div><strong>&lt;b&gt;</strong> complete<table><tbody>"
         f"<tr><th>path</th><td>&lt;b&gt;</td></tr><tr><th>group</th><td>{CUT}</td></tr>"
@@ -69,10 +69,10 @@ def test_run_without_metrics_has_no_table_of_them(tmp_path: Path) -> None:
     start = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
     path = tmp_path / "events.jsonl"
     path.write_bytes(start)
-    assert "<thead>" not in summarize_run(str(path))._repr_html_()
+    assert "<thead>" not in open_run(path)._repr_html_()
     path.write_bytes(start + b'{"kind":"scalars","t":1.0,"step":1,"values":{"a":null}}\n')
     cells = "<tr><td>a</td><td>not finite</td><td></td><td><code></code></td></tr></tbody>"
-    assert cells in summarize_run(str(path))._repr_html_()
+    assert cells in open_run(path)._repr_html_()
 
 
 def test_history_is_shown_as_a_table() -> None:

@@ -172,7 +172,7 @@ def test_runs_are_listed_by_their_metrics(bundles: Path) -> None:
         run["columns"] for run in runs[:2]
     ]
     found = list_runs(bundles / "runs", profiles=[bundles / "scores"], read="whole")
-    assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.name: run.row().get("best.score") for run in found}
+    assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.facts.run: run.row().get("best.score") for run in found}
 
 
 def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:

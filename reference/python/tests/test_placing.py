@@ -227,7 +227,7 @@ def test_step_of_any_size_counts(tmp_path: Path, large: int) -> None:
     records = [_record("step", step=step, loss=loss) for step, loss in ((4, 2.0), (large, 1.0))]
     path = _written(tmp_path, [_START | {"config": {"max_steps": 5}}, *records])
     summary = summarize_run(path)
-    assert (4, large, 1.0) == (summary.first_step, summary.last_step, summary.final_loss)
+    assert (4, large, 1.0) == (summary.first_step, summary.last_step, summary.facts.final_loss)
     assert ((large, 1.0), 2) == (summary.series["loss"].last, summary.series["loss"].count)
     assert summary.facts.progress == 1.0
     row = row_of(summary, {})

@@ -121,7 +121,8 @@ def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
     assert f"<RunWriter {directory!r} inactive>" == repr(run)
     assert f"<Reading of {stream!r}>" == repr(toyspec.read(directory))
     assert f"<Follower of {directory!r}>" == repr(toyspec.follow(directory))
-    assert f"<RunLog {directory!r} run_id='a' state='complete'>" == repr(toyspec.RunLog.open(directory))
+    shown = f"Run({directory!r}, name='a', state='complete', last_step=1, final_loss=2.5)"
+    assert shown == repr(toyspec.open_run(directory)) == repr(toyspec.list_runs(directory)[0])
     with toyspec.MetricsLog.open(tmp_path / "metrics.jsonl") as log:
         assert f"<MetricsLog {log.path!r} entries=0>" == repr(log)
     with toyspec.KaunRun.create(tmp_path / "kaun") as kaun:
@@ -138,7 +139,6 @@ def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
         (toyspec.history, {"attempts": "x"}),
         (toyspec.list_runs, {"read": "x"}),
         (toyspec.list_runs, {"on_error": "x"}),
-        (toyspec.RunLog.scan, {"on_error": "x"}),
         (toyspec.follow, {"until": "x"}),
         (toyspec.seal, {"existing": "x"}),
     ],
@@ -155,7 +155,7 @@ def test_a_choice_that_is_none_is_refused(function: Any, options: dict[str, str]
 @pytest.mark.parametrize(
     "function",
     [
-        *(toyspec.read, toyspec.history, toyspec.RunLog.open, toyspec.ranks_of),
+        *(toyspec.read, toyspec.history, toyspec.open_run, toyspec.ranks_of),
         *(toyspec.check_health, partial(toyspec.annotate, name="x"), toyspec.repair, toyspec.seal),
     ],
 )

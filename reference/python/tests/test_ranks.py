@@ -14,7 +14,7 @@ from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.format.run_files import other_ranks, rank_file, ranks_beside
 from toyspec.runs import rank_states
-from toyspec.runs.rank_states import states_of_other_ranks, warnings_in
+from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.ranks import ranks_row
 from toyspec.runs.run_facts import RankState
 from view_client import served
@@ -327,7 +327,7 @@ def test_catalog_has_the_ranks_of_its_runs(
         listed.append("complete, rank 2 torn" in capsys.readouterr().out)
     assert [True, True] == listed
     [run] = toyspec.Catalog(tmp_path / "catalog").runs()
-    assert (3, ["rank 2 torn"]) == (run.world_size, warnings_in(run))
+    assert (3, ["rank 2 torn"]) == (run.facts.world_size, run.facts.warnings)
     with served(tmp_path / "catalog", tmp_path / "cache") as client:
         [row] = client.rows().values()
         expected = [1, 2] if place == "disk" else None

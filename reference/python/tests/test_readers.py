@@ -68,7 +68,7 @@ def test_reader_of_another_package_reads_its_logs(tmp_path: Path, asked: list[st
         assert reading.read_as is not None
         assert ("zlog", "Zlog") == (reading.read_as.use.name, reading.read_as.title)
     (run,) = list_runs(path)
-    assert (2, "zlog") == (run.last_step, run.dialect and run.dialect.name)
+    assert (2, "zlog") == (run.facts.last_step, run.facts.dialect and run.facts.dialect.name)
     (report,) = check(path).files
     assert (3, ()) == (report.records, tuple(report.findings))
     assert asked

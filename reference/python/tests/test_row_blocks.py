@@ -52,7 +52,7 @@ def outcome(path: Path, out: Path) -> list[Any]:
     ledger = [(run.items, run.carried, run.changed, run.dropped, run.losses) for run in report.runs]
     made = [(out / run.run_id / "events.jsonl").read_bytes() for run in report.runs]
     return [
-        repr(rows), check_bytes(data, name=path.name), curves, measured, summary.seconds, summary.first_step,
+        repr(rows), check_bytes(data, name=path.name), curves, measured, summary.facts.seconds, summary.first_step,
         summary.last_step, repr(ledger), made,
     ]  # fmt: skip
 

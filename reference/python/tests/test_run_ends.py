@@ -13,6 +13,7 @@ import strategies
 from property_examples import examples
 from toyspec import list_runs
 from toyspec.cli.main import main
+from toyspec.generated.runs import COLUMNS
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
@@ -86,9 +87,9 @@ def _facts(run: RunSummary) -> dict[str, Any]:
         "end": run.end,
         "first_step": run.first_step,
         "last_step": run.last_step,
-        "final_loss": (run.says_final_loss, run.final_loss),
-        "seconds": run.seconds,
-        "started_at": run.started_at,
+        "final_loss": (run.facts.loss_not_finite, run.facts.final_loss),
+        "seconds": run.facts.seconds,
+        "started_at": run.facts.started_at,
     }
 
 
@@ -143,14 +144,16 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
     assert not ends.extent.is_checked
     assert _facts(whole) == _facts(ends)
-    assert {"lr": 0.3, "a": None, "max_steps": 4000} == ends.settled_start["config"] == whole.start["config"]
-    known = {name: whole.facts[name] for name in whole.facts.all() if name not in ("state", "records")}
+    assert (None, None) == (ends.facts.settings, ends.facts.progress)
+    ends.settle()
+    assert {"lr": 0.3, "a": None, "max_steps": 4000} == ends.start["config"] == whole.start["config"]
+    known = {name: whole.facts[name] for name in (*COLUMNS, "settings") if name not in ("state", "records")}
     assert known == {name: ends.facts[name] for name in known}
     monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
     (run,) = list_runs(tmp_path).filter("config.lr > .2")
-    assert not run.extent.is_checked
-    assert 0.3 == run.row()["config.lr"]
+    assert "ends" == run.facts.read
+    assert 0.3 == run.config["lr"] == run.row()["config.lr"]
 
 
 def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

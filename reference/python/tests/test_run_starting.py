@@ -27,7 +27,6 @@ from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.listing import list_runs
-from toyspec.runs.run_log import RunLog
 from toyspec.runs.summarizing import summarize_run
 from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of
@@ -704,8 +703,6 @@ def test_end_counts_until_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     for found in (summarize_run(run.directory), summarize_ends(run.events_path), list_runs(tmp_path)[0]):
         facts = found.facts
         assert ("torn", "no", None, 0.5) == (facts.state, facts.ended, facts.reason, facts.final_loss)
-    log = RunLog.open(run.directory)
-    assert (None, 0.5) == (log.run_end, log.final_loss)
     assert ExportedRun(str(run.directory)).end is None
     digested = DigestedRun(summarize_run(run.events_path), None, None)
     digested.read(DialectChoice())

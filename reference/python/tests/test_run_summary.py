@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from toyspec import history, list_runs, start_run
+from toyspec import history, list_runs
 from toyspec.reading.number_blocks import StepBlockFeed
 from toyspec.runs.ends import summarize_ends
 from toyspec.runs.metric_names import goal_of, loss_among, losses_first
 from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.summary import Extent, RunSummary
 from toyspec.view.scans import Scan
 
 _START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
@@ -39,9 +39,9 @@ def _scalars(step: int | None, **values: float | None) -> dict[str, Any]:
 
 def test_a_run_whose_steps_are_all_at_0_has_no_duration(tmp_path: Path) -> None:
     """A program without a clock is not one that trained for 0 seconds; a single step may be that quick."""
-    assert _summary(tmp_path, _step(1, 0.0), _step(2, 0.0)).seconds is None
-    assert _summary(tmp_path, _step(1, 0.0)).seconds == 0.0
-    assert _summary(tmp_path, _step(1, 0.5), _step(2, 4.5)).seconds == 4.5
+    assert _summary(tmp_path, _step(1, 0.0), _step(2, 0.0)).facts.seconds is None
+    assert _summary(tmp_path, _step(1, 0.0)).facts.seconds == 0.0
+    assert _summary(tmp_path, _step(1, 0.5), _step(2, 4.5)).facts.seconds == 4.5
 
 
 def test_training_loss_of_a_run_with_steps_is_theirs(tmp_path: Path) -> None:
@@ -73,14 +73,15 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     path = _log(tmp_path, _START, *early, *late, *repeated)
     summary = summarize_run(path)
     assert summary.loss is not None
-    assert ((before + 2, None), 2.0) == (summary.loss.last, summary.final_loss)
-    assert [2.0] == [run.final_loss for run in list_runs(tmp_path)]
-    assert 2.0 == summarize_ends(path, checked_bytes=0).final_loss
+    assert ((before + 2, None), 2.0) == (summary.loss.last, summary.facts.final_loss)
+    assert [2.0] == [run.facts.final_loss for run in list_runs(tmp_path)]
+    assert 2.0 == summarize_ends(path, checked_bytes=0).facts.final_loss
     scan = Scan(path)
     scan.take(StepBlockFeed().feed(Path(path).read_bytes()))
-    assert 2.0 == scan.summary.final_loss
+    scan.summary.describe("toy/v1", Extent("torn", None, 0))
+    assert 2.0 == scan.summary.facts.final_loss
     end = {"kind": "run_end", "t": 9.0, "reason": "completed", "final_loss": None}
-    assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).final_loss is None
+    assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
 
 
 def test_metric_that_was_asked_for_is_kept_at_every_step(tmp_path: Path) -> None:
@@ -135,17 +136,6 @@ def test_a_time_is_that_of_the_first_value_at_a_step(
     assert [0.5] == history(path, x="time")["time"]
     pandas = pytest.importorskip("numpy", reason="numpy is not installed")
     assert pandas.isnan(history(_log(tmp_path, _START, _scalars(1, a=1.0), _scalars(2, b=2.0))).to_numpy()["a"][1])
-
-
-def test_a_summary_shows_what_it_is_about(tmp_path: Path) -> None:
-    """At a prompt it says which run it is, and how that stands."""
-    with start_run(tmp_path, run_id="a", name="first", git=None) as run:
-        run.step(3, loss=0.5)
-    shown = f"RunSummary({run.directory!r}, name='first', state='complete', last_step=3, final_loss=0.5)"
-    assert shown == repr(summarize_run(run.directory))
-    with start_run(tmp_path, run_id="b", git=None) as run:
-        pass
-    assert f"RunSummary({run.directory!r}, name='b', state='complete')" == repr(summarize_run(run.directory))
 
 
 def test_evaluation_without_a_name_is_not_kept_by_name(tmp_path: Path) -> None:

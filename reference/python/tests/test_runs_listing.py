@@ -34,14 +34,14 @@ def root(tmp_path: Path) -> Path:
 
 def names(runs: toyspec.Runs) -> list[str]:
     """Return the names of runs in their order."""
-    return [run.name for run in runs]
+    return [run.facts.run for run in runs]
 
 
 def test_runs_are_listed_lowest_loss_first(root: Path) -> None:
     """Damage does not hide a run, runs without a loss come last, and other files are counted."""
     runs = toyspec.list_runs(root)
     assert ["b", "a", "c"] == names(runs)
-    assert ["complete", "damaged", "complete"] == [run.state for run in runs]
+    assert ["complete", "damaged", "complete"] == [run.facts.state for run in runs]
     assert ((), 1) == (runs.errors, runs.skipped)
 
 
@@ -60,7 +60,7 @@ def test_a_run_that_cannot_be_read_does_not_stop_the_others(root: Path) -> None:
 def test_filter_takes_a_condition_or_columns(root: Path) -> None:
     """Columns of the configuration are named by a mapping."""
     runs = toyspec.list_runs(root)
-    assert ["b"] == names(runs.filter(lambda run: run.final_loss is not None and run.final_loss < 1.5))
+    assert ["b"] == names(runs.filter(lambda run: run.facts.final_loss is not None and run.facts.final_loss < 1.5))
     assert ["b", "c"] == names(runs.filter(state="complete"))
     assert ["c"] == names(runs.filter({"config.lr": 0.3}, state="complete"))
     assert ["a"] == names(runs.filter({"config.opt": "adam"}))
@@ -80,7 +80,7 @@ def test_best_is_the_smallest_or_the_largest(root: Path) -> None:
     best, worst = runs.best(), runs.best(goal="max")
     assert best is not None
     assert worst is not None
-    assert ("b", "a") == (best.name, worst.name)
+    assert ("b", "a") == (best.facts.run, worst.facts.run)
     assert runs.best("group") is None
 
 
@@ -125,7 +125,7 @@ def test_run_of_scalars_alone_has_their_steps(tmp_path: Path) -> None:
         for step in (10, 20, 30, 20):
             run.log({"loss": 1.0, "val/acc": 0.5}, step=step)
     (found,) = toyspec.list_runs(tmp_path)
-    assert 30 == found.last_step
+    assert 30 == found.facts.last_step
 
 
 @pytest.fixture(params=["ends", "whole"])
@@ -145,11 +145,11 @@ def test_names_and_goals_are_those_of_ls(accurate: toyspec.Runs) -> None:
     assert ["c", "a", "b"] == names(accurate.sort("val/acc", reverse=True))
     best = {field: accurate.best(field) for field in ("val/acc", "best.val/acc", "last.val/acc", "optim.lr", "lr")}
     assert {"val/acc": "b", "best.val/acc": "a", "last.val/acc": "b", "optim.lr": "b", "lr": "b"} == {
-        field: run and run.name for field, run in best.items()
+        field: run and run.facts.run for field, run in best.items()
     }
     worst = accurate.best("best.val/acc", goal="min")
     assert worst is not None
-    assert worst.name == "c"
+    assert worst.facts.run == "c"
     assert ["a"] == names(accurate.filter(**{"optim.lr": 0.03}))
     assert ["a"] == names(accurate.filter({"lr": 0.03, "best.val/acc": 0.9}))
     assert ["b"] == names(accurate.filter("val/acc > .5 and lr < .02"))
@@ -163,12 +163,10 @@ def test_metric_of_a_long_run_is_read_when_it_is_asked_for(tmp_path: Path) -> No
             for step in range(25_000):
                 run.step(loss=2.0, step=step + 1)
     runs = toyspec.list_runs(tmp_path)
-    assert [None, None] == [run.extent.records for run in runs]
+    assert [("ends", None, None)] * 2 == [(run.facts.read, run.facts.records, run.facts.metrics) for run in runs]
+    assert [0.5, 0.75] == sorted(run.metrics["val/acc"].last or 0.0 for run in runs)
     assert ["b"] == names(runs.filter("val/acc > .6"))
     assert [0.75] == [run.row()["last.val/acc"] for run in runs.filter("val/acc > .6")]
-    assert [[0.75, "complete", None]] == [
-        [run.cell(name) for name in ("last.val/acc", "state", "no such")] for run in runs.filter("val/acc > .6")
-    ]
 
 
 @pytest.mark.parametrize(

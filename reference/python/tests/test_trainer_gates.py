@@ -105,5 +105,5 @@ def test_later_attempt_counts(tmp_path: Path) -> None:
 def test_baseline_with_an_invalid_start_is_refused(tmp_path: Path) -> None:
     """A baseline whose run_start cannot be trusted is refused with what to do."""
     (tmp_path / "events.jsonl").write_text('{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a/b"}\n')
-    with pytest.raises(SettingsError, match="its run_start is invalid"):
+    with pytest.raises(SettingsError, match="its run_start is missing or invalid"):
         Baseline(str(tmp_path), "held-out")

@@ -23,6 +23,8 @@ from toyspec import checker
 from toyspec.errors import StreamError
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
+from toyspec.runs.summarizing import summarize_run
+from toyspec.runs.summary import RunSummary
 from toyspec.view import report as report_module
 from toyspec.view.frames import short_columns
 from toyspec.view.notebook import report
@@ -226,10 +228,15 @@ def scaled(header: dict[str, Any], data: bytes, width: int = 2) -> Iterator[floa
         yield nan if number == most - 1 else offset + step * number
 
 
+def summaries(root: Path) -> list[RunSummary]:
+    """Return the runs below *root*, read whole."""
+    return [summarize_run(run.path) for run in list_runs(root)]
+
+
 def test_table_is_inert(root: Path) -> None:
     """Text of a log is text in Markdown, and cannot end its cell. A run is called as it calls itself."""
     write_run(root / "a|b<i>" / "inside", START, step(1, 2.5))
-    table = markdown_table(list_runs(root, read="whole"))
+    table = markdown_table(summaries(root))
     lines = table.splitlines()
     assert (5, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
     assert (
@@ -244,14 +251,14 @@ def test_runs_with_one_name_are_called_by_their_paths(root: Path) -> None:
     """The rows of a table differ; a path is text in Markdown as well."""
     for name in ("c|d<i>/long", "other"):
         write_run(root / name, START, step(1, 2.5))
-    rows = [line.split(" | ")[0] for line in markdown_table(list_runs(root, read="whole")).splitlines()[2:]]
+    rows = [line.split(" | ")[0] for line in markdown_table(summaries(root)).splitlines()[2:]]
     assert {"| long", "| c\\|d\\<i\\>/long", "| other"} < set(rows)
 
 
 def test_table_says_how_a_run_ended(tmp_path: Path) -> None:
     """An error in a whole log is there, with its text: the state says only that the log is whole."""
     write_run(tmp_path / "bad", START, b'{"kind":"run_end","t":1.0,"reason":"errored","error":"loss | nan"}\n')
-    assert "| complete | errored: loss \\| nan |" in markdown_table(list_runs(tmp_path, read="whole"))
+    assert "| complete | errored: loss \\| nan |" in markdown_table(summaries(tmp_path))
 
 
 def test_table_for_a_pull_request_says_what_was_not_logged(tmp_path: Path) -> None:
@@ -259,7 +266,7 @@ def test_table_for_a_pull_request_says_what_was_not_logged(tmp_path: Path) -> No
     note = b'{"kind":"note","t":1.0,"text":"left out","left_out":{"a":2,"b":1},"dropped":{"step":1}}\n'
     write_run(tmp_path / "lossy_1", START, note, END)
     write_run(tmp_path / "whole", START, step(1), END)
-    _, _, below = markdown_table(list_runs(tmp_path, read="whole")).partition("\n\n")
+    _, _, below = markdown_table(summaries(tmp_path)).partition("\n\n")
     assert "- lossy\\_1: 3 values and 1 record not logged\n" == below
 
 
@@ -333,6 +340,6 @@ def test_report_has_the_media_of_its_runs(tmp_path: Path) -> None:
 
 def test_a_frame_takes_one_run_or_several(root: Path) -> None:
     """A path is one place of runs, not a sequence of letters."""
-    given: list[Any] = [root, str(root), [str(root)], next(run for run in list_runs(root) if run.name == "long")]
+    given: list[Any] = [root, str(root), [str(root)], next(run for run in list_runs(root) if run.facts.run == "long")]
     shown = [next(headers(report(each, buckets=100).page)) for each in given]
     assert [2, 2, 2, 1] == [len(each["listing"]["runs"]) for each in shown]

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 
-from toyspec import list_runs
+from toyspec import list_runs, open_run
 from toyspec.engine import _loaded
 from toyspec.errors import StreamMissingError
 from toyspec.runs.ends import summarize_ends
-from toyspec.runs.run_log import RunLog
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.views import views_of
 from toyspec.view.scanned_runs import ScannedRun
@@ -118,7 +117,7 @@ def test_run_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("phase", ["train", "eval", None])
 def test_every_answer_about_a_run_is_its_view(phase: str | None, tmp_path: Path) -> None:
-    """RunLog, show and ls give the final loss and the last step that the views have."""
+    """open_run, show and ls give the final loss and the last step that the views have."""
     start = START if phase is None else {**START, "phase": phase}
     records = [step(1, loss=3.0), step(2, loss=2.5), step(1, phase="decode"), step(9, phase="eval", loss=1.0)]
     folder = tmp_path / "a"
@@ -127,12 +126,11 @@ def test_every_answer_about_a_run_is_its_view(phase: str | None, tmp_path: Path)
     for end in ({}, {"final_loss": None}, {"final_loss": "x"}, {"final_loss": 0.25}):
         path.write_bytes(stream(start, *records, {"kind": "run_end", "t": 5, "reason": "completed", **end}))
         views = views_of(folder).members
-        whole, ends, log = summarize_run(str(path)), summarize_ends(str(path)), RunLog.open(folder)
-        assert views["loss_curve"] == log.loss_curve
+        whole, ends, run = summarize_run(str(path)), summarize_ends(str(path)), open_run(folder)
         for summary in (whole, ends):
-            found = (summary.final_loss, summary.last_step, summary.seconds)
+            found = (summary.facts.final_loss, summary.last_step, summary.facts.seconds)
             assert tuple(views[name] for name in ("final_loss", "last_step", "duration_seconds")) == found
-        assert views["final_loss"] == log.final_loss
+        assert views["final_loss"] == run.facts.final_loss
 
 
 def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
@@ -140,7 +138,7 @@ def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(stream(step(1, loss=3.0), step(2, phase="train", loss=2.0), {**START, "phase": "eval"}))
     assert [3.0] == views_of(path).members["loss_curve"]
-    assert (3.0, 1) == (summarize_run(str(path)).final_loss, summarize_run(str(path)).last_step)
+    assert (3.0, 1) == (summarize_run(str(path)).facts.final_loss, summarize_run(str(path)).last_step)
 
 
 _LOSSES = strategies.lists(
@@ -176,5 +174,5 @@ def test_entry_with_an_invalid_loss_counts_in_no_view(engine: str, losses: list[
     assert ends == (min(low, default=None), max(high, default=None))
     assert views["steps"] == (0 if curve is None else curve.count)
     for found in (listed, summary, scanned.scan.summary):
-        said = (found.last_step, found.final_loss, found.seconds if known or views["steps"] else None)
+        said = (found.facts.last_step, found.facts.final_loss, found.facts.seconds if known or views["steps"] else None)
         assert (views.get("last_step"), views.get("final_loss"), views.get("duration_seconds")) == said

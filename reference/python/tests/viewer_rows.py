@@ -117,6 +117,10 @@ RUNS: dict[str, list[dict[str, Any]]] = {
         {"kind": "scalars", "t": 9.0, "step": 9, "values": {"on": True, "x": 1.5, "inner": {"a": [2.5]}}},
         {"kind": "step", "t": 10.0, "step": 10, "loss": 0.05, "own": False, "extra": {"a": {"b": 1}, "s": "t"}},
     ],
+    "loss-that-was-only-logged": [
+        {"kind": "scalars", "t": at * 1.0, "step": at, "values": {"train_loss": 2.0 - at / 10, "acc": 0.5}}
+        for at in range(3)
+    ],
 }  # fmt: skip
 """Records of runs with values that few programs log, by their names."""
 

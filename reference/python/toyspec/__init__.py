@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         ExpressionError,
         PlaceError,
         ProfileError,
-        RunStartMissingError,
         SourceError,
         StreamClosedError,
         StreamError,
@@ -64,8 +63,8 @@ if TYPE_CHECKING:
     from toyspec.runs.history import History, history
     from toyspec.runs.listing import Runs, list_runs
     from toyspec.runs.ranks import Ranks, ranks_of
-    from toyspec.runs.run_log import RunLog
-    from toyspec.runs.summary import RunSummary
+    from toyspec.runs.run import Run, open_run
+    from toyspec.runs.run_facts import MetricFacts, RunFacts
     from toyspec.view.notebook import ReportFrame, report
     from toyspec.watching import Watch
     from toyspec.writing.annotating import annotate
@@ -108,6 +107,7 @@ _HOMES = {
     "Image": "writing.media",
     "InvalidEventError": "format.canonical",
     "KaunRun": "kaun.run",
+    "MetricFacts": "runs.run_facts",
     "MetricsLog": "metrics.log",
     "MetricsLogError": "metrics.log",
     "Mirror": "mirrors.settings",
@@ -123,11 +123,10 @@ _HOMES = {
     "Report": "findings",
     "ReportFrame": "view.notebook",
     "Row": "reading.rows",
+    "Run": "runs.run",
     "RunBundle": "writing.run_bundle",
     "RunConversion": "convert.reports",
-    "RunLog": "runs.run_log",
-    "RunStartMissingError": "errors",
-    "RunSummary": "runs.summary",
+    "RunFacts": "runs.run_facts",
     "RunWriter": "writing.run_writer",
     "Runs": "runs.listing",
     "Selecting": "mirrors.settings",
@@ -164,6 +163,7 @@ _HOMES = {
     "import_runs": "convert.importing",
     "list_runs": "runs.listing",
     "ranks_of": "runs.ranks",
+    "open_run": "runs.run",
     "read": "reading.reader",
     "repair": "writing.repairing",
     "report": "view.notebook",
@@ -200,6 +200,7 @@ __all__ = [
     "Image",
     "InvalidEventError",
     "KaunRun",
+    "MetricFacts",
     "MetricsLog",
     "MetricsLogError",
     "Mirror",
@@ -215,11 +216,10 @@ __all__ = [
     "Report",
     "ReportFrame",
     "Row",
+    "Run",
     "RunBundle",
     "RunConversion",
-    "RunLog",
-    "RunStartMissingError",
-    "RunSummary",
+    "RunFacts",
     "RunWriter",
     "Runs",
     "Selecting",
@@ -256,6 +256,7 @@ __all__ = [
     "history",
     "import_runs",
     "list_runs",
+    "open_run",
     "ranks_of",
     "read",
     "repair",

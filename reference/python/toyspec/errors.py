@@ -23,7 +23,6 @@
         ├── StreamUnreadableError   it is there, but cannot be opened or read
         ├── StreamReplacedError     it was replaced between two readings of one object
         ├── UnknownFormatError      the file is not of a known profile
-        ├── RunStartMissingError    it has no run_start, which the caller needs
         ├── DamagedStreamError      a committed line is unreadable: data is lost, waiting does not help
         └── TornStreamError         its end is missing: the run crashed, or is still being written
 
@@ -139,10 +138,6 @@ class StreamReplacedError(StreamError):
 
 class UnknownFormatError(StreamError):
     """The file is not of a known profile; the message says what it looks like."""
-
-
-class RunStartMissingError(StreamError):
-    """The stream has no run_start."""
 
 
 class DamagedStreamError(StreamError):

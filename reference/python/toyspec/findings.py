@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from toyspec.escaping import printable, shortened
+from toyspec.generated.runs import RunEnded
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -51,7 +52,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The place in the line, where it helps."""
 
 
-Ended = Literal["yes", "no", "unknown"]
+Ended = RunEnded
 """Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.watching import Watch
 from toyspec.runs.listing import list_runs
-from toyspec.runs.run_log import RunLog
+from toyspec.runs.run import open_run
 from toyspec.view import notebook
 from view_client import END, step, write_run
 
@@ -55,7 +55,7 @@ def test_cells_of_a_notebook_show_runs(root: Path) -> None:
 def test_report_is_shown_in_its_frame(browser: Browser, root: Path) -> None:
     """The frame has the runs and their curves without the network; what a log says cannot leave it."""
     runs = list_runs(root / "runs", read="whole")
-    single = RunLog.open(root / "runs" / "hostile")
+    single = open_run(root / "runs" / "hostile")
     cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, notebook.report(runs, height=500))
     shown = [each._repr_html_() for each in cells]
     watch = Watch(browser, "about:blank")

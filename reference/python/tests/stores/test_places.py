@@ -13,12 +13,12 @@ import pytest
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Handler, Store, forget, many_objects, stream, web
 from toyspec import (
-    RunLog,
     StreamMissingError,
     StreamUnreadableError,
     check,
     follow,
     list_runs,
+    open_run,
     read,
     start_run,
 )
@@ -80,11 +80,10 @@ def test_reading_from_a_store_gives_what_reading_a_file_gives(store: Store, tmp_
     with read(run) as here, read(remote) as there:
         assert list(here) == list(there)
         assert here.report == there.report
-    assert summarize_run(str(run)).row() == summarize_run(remote).row() | {"path": str(run)}
+    assert open_run(run).row() == open_run(remote).row() | {"path": str(run)}
     (here_report,), (there_report,) = check(run).files, check(remote).files
     assert here_report.findings == there_report.findings
     assert f"{remote}/events.jsonl" == there_report.path
-    assert RunLog.open(run).loss_curve == RunLog.open(remote).loss_curve
 
 
 def test_sidecars_and_seals_are_checked_in_a_store(store: Store) -> None:
@@ -125,7 +124,7 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
 
     assert found(str(tmp_path)) == found(f"s3://{BUCKET}/runs")
     here, there = list_runs(tmp_path), list_runs(f"s3://{BUCKET}/runs")
-    assert [run.name for run in here] == [run.name for run in there]
+    assert [run.facts.run for run in here] == [run.facts.run for run in there]
     assert 5 == len(there)
 
 
@@ -144,7 +143,7 @@ def test_listing_a_bundle_costs_two_requests_and_128_kib(store: Store, steps: in
     """Beside the list of the store, a run costs at most two requests, whatever its size."""
     store.put("runs/a/events.jsonl", stream(steps))
     (run,) = list_runs(f"s3://{BUCKET}/runs")
-    assert (steps, 1.0 / steps, "completed") == (run.last_step, run.final_loss, run.reason)
+    assert (steps, 1.0 / steps, "completed") == (run.facts.last_step, run.facts.final_loss, run.facts.reason)
     reads = store.reads()
     assert len(reads) <= 2
     assert sum(request.sent for request in reads) <= 128 * 1024
@@ -189,7 +188,7 @@ def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert "run" == run.name
+    assert "run" == run.facts.run
     assert 21 == sum("list-type" in request.query for request in store.requests)
     # The server is in this process, so that its pages count too.
     assert peak < 8_000_000
@@ -321,7 +320,7 @@ def test_file_systems_of_fsspec() -> None:
         memory.pipe_file("/places/runs/a/events.jsonl", stream(3000))
         memory.pipe_file("/places/runs/a/other.bin", b"x")
         (run,) = list_runs("memory://places/runs")
-        assert ("a", 3000) == (run.name, run.last_step)
+        assert ("a", 3000) == (run.facts.run, run.facts.last_step)
         assert "memory://places/runs/a/events.jsonl" == locate_stream("memory://places/runs/a")
         assert check("memory://places/runs/a").files[0].valid
         assert 3003 == len(list(follow("memory://places/runs/a")))
@@ -386,7 +385,7 @@ def test_a_package_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(tmp_path)
     objects = importlib.import_module("its_lake").OBJECTS
     objects["lake://deep/runs/a/events.jsonl"] = stream(3)
-    assert ["a"] == [run.name for run in list_runs("lake://deep/runs")]
+    assert ["a"] == [run.facts.run for run in list_runs("lake://deep/runs")]
     assert ["complete"] == [file.state for file in check("lake://deep/runs").files]
     assert 5 == len(list(read("lake://deep/runs/a")))
 
@@ -411,7 +410,7 @@ def test_files_by_their_addresses(tmp_path: Path, capsys: pytest.CaptureFixture[
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "events.jsonl").write_bytes(stream(3))
     root = f"file://{tmp_path}/runs"
-    assert ["100% ü", "a b"] == sorted(run.name for run in list_runs(root))
+    assert ["100% ü", "a b"] == sorted(run.facts.run for run in list_runs(root))
     assert [f"{root}/100% ü/events.jsonl", f"{root}/a b/events.jsonl"] == [file.path for file in check(root).files]
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "weights.bin").write_bytes(b"")

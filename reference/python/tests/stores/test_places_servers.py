@@ -56,7 +56,7 @@ def test_runs_in_a_real_store(bucket: str) -> None:
     obstore.put(objects, "runs/b/events.jsonl", stream(30_000, run_id="b"))
     obstore.put(objects, "runs/other.bin", b"\0")
     root = f"{bucket}/runs"
-    assert [("b", 30_000), ("a", 3000)] == [(run.name, run.last_step) for run in list_runs(root)]
+    assert [("b", 30_000), ("a", 3000)] == [(run.facts.run, run.facts.last_step) for run in list_runs(root)]
     assert ["torn", "complete"] == [report.state for report in check(root, workers=2).files]
 
     def grow(_: float) -> None:

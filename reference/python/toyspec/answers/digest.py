@@ -162,7 +162,9 @@ class _Packing:
 
     def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
         self._read, self._tokens, self._form = read, tokens, form
-        self._runs = [{"run": clipped(each.summary.name, _MOST_CHARS), "stream": encodable(each.path)} for each in read]
+        self._runs = [
+            {"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read
+        ]
 
     def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
         """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
@@ -322,7 +324,7 @@ def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
 
 def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
     """Yield the settings of a run alone, and of several runs those that differ."""
-    each = [run.summary.facts.settings for run in read]
+    each = [run.summary.facts.settings or {} for run in read]
     told = differing(each) if len(each) > 1 else set(each[0])
     for at, (settings, run) in enumerate(zip(each, read, strict=True)):
         for name, value in settings.items():

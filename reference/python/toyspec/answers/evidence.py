@@ -63,7 +63,7 @@ def evidence_of(
         "code": start.get("git"),
         "data": start.get("data"),
         "environment": start.get("packages"),
-        "settings": summary.facts.settings,
+        "settings": summary.facts.settings or {},
         "machines": machines,
         "energy": energy,
         "duration": _duration(summary),

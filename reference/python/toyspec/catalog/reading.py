@@ -1,13 +1,13 @@
-"""Reads a catalog: its runs as a table, what a list shows of each, and answers to questions in SQL."""
+"""Reads a catalog: its runs as a table, and answers to questions in SQL."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.catalog.layout import read_manifest, unreadable
-from toyspec.catalog.run_table import Order, RunSelection, RunTable
-from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
+from toyspec.catalog.layout import unreadable
+from toyspec.catalog.run_table import Order, RunTable
+from toyspec.catalog.tables import COLUMNS, library, name, text
 from toyspec.format.pointers import pointer_to
 from toyspec.runs.columns import METRIC_PARTS
 
@@ -24,69 +24,6 @@ _LEAST_SHARE = 20
 _MOST_COLUMNS = 1000
 _MENTIONED = re.compile(r'"((?:config|model|last|best|nan|findings)\.(?:[^"]|"")+)"', re.IGNORECASE)
 _WHOLE = {"BIGINT", "UBIGINT"}
-_BATCH = 5000
-
-
-class ShownRun(NamedTuple):
-    """The columns of a run that a table shows; those that are JSON are text."""
-
-    stream: str
-    run: str
-    run_id: str | None
-    name: str | None
-    group: str | None
-    tags: list[str]
-    notes: str | None
-    starred: bool
-    hidden: bool
-    profile: str | None
-    dialect: str | None
-    state: str
-    sealed: bool
-    ended: str
-    reason: str | None
-    error: str | None
-    world_size: int | None
-    unended_ranks: str | None
-    """Pairs of rank and state; None where every log was whole."""
-    first_step: int | None
-    last_step: int | None
-    final_loss: float | None
-    said_loss: str | None
-    """The same as JSON, "null" where it was not finite; None where the run has no loss."""
-    seconds: float | None
-    started_at: str | None
-    records: int | None
-    progress: float | None
-    remaining: float | None
-    bytes: int
-    alerts: int | None
-    open_alerts: int | None
-    errors: int
-    warnings: int
-    infos: int
-    settings: str | None
-    metrics: str | None
-    identity: str
-    """Changes with the stream and with the files of its run beside it; empty where it is not known."""
-
-
-def shown_runs(catalog: str) -> Iterator[ShownRun]:
-    """Yield the runs of the directory *catalog* in the order of their streams; raise CatalogError."""
-    manifest = read_manifest(catalog)
-    if not manifest.runs:
-        return
-    columns = ", ".join(map(name, ShownRun._fields))
-    query = f"SELECT {columns} FROM {parquet(catalog, manifest.runs)} ORDER BY stream"
-    connection = connect()
-    try:
-        found = connection.execute(query)
-        while rows := found.fetchmany(_BATCH):
-            yield from map(ShownRun._make, rows)
-    except library().Error as error:
-        raise unreadable(catalog, manifest, error) from None
-    finally:
-        connection.close()
 
 
 class Answer(NamedTuple):
@@ -115,14 +52,20 @@ class Catalog(RunTable):
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        return self.chosen(RunSelection(sort=order, reverse=reverse, limit=limit))
+        return self.chosen(sort=order, reverse=reverse, limit=limit)
 
     def _named(self) -> list[Named]:
         if not self.manifest.runs:
             return []
         # The most usual names first.
         query = "SELECT part, name, flatten(list(types)), sum(runs)::BIGINT FROM names GROUP BY ALL ORDER BY ALL"
-        return list(map(Named._make, self._fetched(query)))
+        connection = self._connect()
+        try:
+            return list(map(Named._make, connection.execute(query).fetchall()))
+        except library().Error as error:
+            raise unreadable(self.path, self.manifest, error) from None
+        finally:
+            connection.close()
 
     def query(self, sql: str) -> Answer:
         """Return the answer to one SELECT of DuckDB over ``runs``, ``names``, and ``values`` if the catalog has it.

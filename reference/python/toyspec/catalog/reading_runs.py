@@ -85,7 +85,7 @@ _MOST_VALUES = 10_000
 
 def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None) -> Iterator[bytes]:
     """Yield the values of the run of *summary*, those of its latest attempts: null where one was not finite."""
-    head = {"stream": summary.path, "path": summary.directory, "run": summary.name, "day": day}
+    head = {"stream": summary.path, "path": summary.facts.path, "run": summary.facts.run, "day": day}
     held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
     with read(summary.path, mode="salvage", dialect=choice) as reading:
         placing = Placing(summary.attempts)
@@ -114,7 +114,7 @@ def _values_line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[A
 _OF_ANY_SIZE = (
     "tags",
     "notes",
-    "annotations",
+    "said",
     "config",
     "model",
     "run_start",
@@ -124,7 +124,6 @@ _OF_ANY_SIZE = (
     "settings",
 )
 
-_OPEN = ("running", "torn")
 _LONGEST, _LONGEST_PLAIN = 1 << 27, 1 << 24
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -177,7 +176,7 @@ def _is_long_and_open(job: Job) -> bool:
     if job.stream.size <= longest(job.stream.path):
         return False
     try:
-        return summarize_ends(job.stream.path).state in _OPEN
+        return summarize_ends(job.stream.path).extent.state == "torn"
     except StreamError:
         return False
 
@@ -223,7 +222,7 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary.known_ranks = [] if has_none else states_of_other_ranks(stream.path, stream.identity)
     incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
-    if summary.state in _OPEN and summary.extent.size > longest(stream.path):
+    if summary.extent.state == "torn" and summary.extent.size > longest(stream.path):
         row["as_of"] = summary.extent.size
     values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
     line, error = _line(row), None
@@ -232,7 +231,7 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
         error = (
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
-    is_live = summary.is_running or any(each.state == "running" for each in summary.known_ranks or ())
+    is_live = summary.facts.state == "running" or any(each.state == "running" for each in summary.known_ranks or ())
     return ReadRun("l" if is_live else "r", line, values, error)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.errors import CatalogError
+from toyspec.generated.runs import COLUMNS as RUN_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -18,19 +19,17 @@ if TYPE_CHECKING:
 
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
 
+_TYPES = {
+    "text": "VARCHAR", "time": "VARCHAR", "texts": "VARCHAR[]", "boolean": "BOOLEAN", "integer": "BIGINT",
+    "number": "DOUBLE",
+}  # fmt: skip
 COLUMNS = {
-    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "run_id": "VARCHAR", "name": "VARCHAR",
-    "group": "VARCHAR", "tags": "VARCHAR[]", "notes": "VARCHAR", "starred": "BOOLEAN", "hidden": "BOOLEAN",
-    "annotations": "JSON", "profile": "VARCHAR", "dialect": "JSON", "state": "VARCHAR",
-    "sealed": "BOOLEAN", "ended": "VARCHAR", "reason": "VARCHAR", "error": "VARCHAR",
-    "world_size": "BIGINT", "unended_ranks": "JSON",
-    "first_step": "BIGINT", "last_step": "BIGINT", "final_loss": "DOUBLE",
-    "seconds": "DOUBLE", "started_at": "VARCHAR", "day": "DATE", "records": "BIGINT", "bytes": "BIGINT",
-    "as_of": "BIGINT", "alerts": "BIGINT", "open_alerts": "BIGINT",
-    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT",
-    "progress": "DOUBLE", "remaining": "DOUBLE", "said_loss": "VARCHAR", "config": "JSON", "model": "JSON",
-    "settings": "JSON", "run_start": "JSON", "run_end": "JSON", "metrics": "JSON", "findings": "JSON",
-    "identity": "VARCHAR",
+    "stream": "VARCHAR", **{each: _TYPES[column["type"]] for each, column in RUN_COLUMNS.items()},
+    "annotated": "BOOLEAN", "said": "JSON", "dialect": "JSON", "world_size": "BIGINT", "unended_ranks": "JSON",
+    "day": "DATE", "as_of": "BIGINT", "alerts": "BIGINT", "open_alerts": "BIGINT",
+    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "loss_not_finite": "BOOLEAN",
+    "config": "JSON", "model": "JSON", "settings": "JSON", "run_start": "JSON", "run_end": "JSON", "metrics": "JSON",
+    "metrics_left_out": "BIGINT", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip
 """The columns of the table of runs, with their types in DuckDB.
 
@@ -99,11 +98,6 @@ def text(value: str) -> str:
 def name(value: str) -> str:
     """Return *value* as a name of SQL."""
     return '"' + value.replace('"', '""') + '"'
-
-
-def decoded(json: str | None) -> Any:
-    """Return the value of a cell with JSON."""
-    return None if json is None else msgspec.json.decode(json)
 
 
 def parquet(catalog: str, files: Sequence[str]) -> str:

@@ -207,9 +207,9 @@ def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
     if any(each.facts["error"] is not None for each in runs):
         yield _fact("error", runs)
     yield _fact("last_step", runs)
-    if any(each.says_final_loss for each in runs):
+    if any(_has_loss(each) for each in runs):
         yield ComparedRow(
-            "results", TITLES["final_loss"], [each.final_loss if each.says_final_loss else unset for each in runs]
+            "results", TITLES["final_loss"], [each.facts.final_loss if _has_loss(each) else unset for each in runs]
         )
         lowest = [each.loss.lowest if each.loss else None for each in runs]
         yield ComparedRow("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
@@ -217,8 +217,12 @@ def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
         best = [each.best(metric) for each in runs]
         if any(best):
             yield ComparedRow("results", f"best {metric}", [unset if each is None else each[1] for each in best])
-    if any(each.seconds is not None for each in runs):
+    if any(each.facts.seconds is not None for each in runs):
         yield _fact("seconds", runs)
+
+
+def _has_loss(run: RunSummary) -> bool:
+    return run.facts.final_loss is not None or run.facts.loss_not_finite
 
 
 def _last(metric: str, options: Namespace, series: list[Series]) -> Iterator[ComparedRow]:
@@ -270,7 +274,7 @@ def _place(text: str) -> int | Literal["last", "common"]:
 
 
 def _names(runs: list[RunSummary]) -> list[str]:
-    return distinct_names([each.name for each in runs], [each.directory for each in runs])
+    return distinct_names([each.facts.run for each in runs], [each.directory for each in runs])
 
 
 def _runs_are_rows(
@@ -384,7 +388,7 @@ def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
     best = run.best(metric)
     return {
         **{name: encodable(value) if isinstance(value := run.facts[name], str) else value for name in names},
-        "final_loss": run.final_loss,
+        "final_loss": run.facts.final_loss,
         "lowest_loss": None if run.loss is None or run.loss.lowest is None else run.loss.lowest[1],
         "best": None if best is None else {"step": best[0], "value": best[1]},
     }

@@ -67,9 +67,9 @@ def _complete(action: argparse.Action) -> None:
     import shtab
 
     from toyspec.cli import schema
-    from toyspec.cli.ls import ORDERS
     from toyspec.generated.rules import SUMMARY
     from toyspec.generated.runs import COLUMNS
+    from toyspec.runs.columns import ORDERS
 
     if action.metavar in ("FILE", "PATH", "RUN"):
         action.complete = shtab.FILE  # type: ignore[attr-defined]

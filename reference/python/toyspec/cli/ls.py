@@ -7,56 +7,47 @@ import os
 import sys
 from itertools import count
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.cli.formats.objects import dialect_object, facts_object
+from toyspec.cli.formats.objects import dialect_object
 from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
 from toyspec.cli.run_arguments import run_filter
-from toyspec.cli.run_tables import STATES, ListedRows, RunRows, ShownTable
+from toyspec.cli.run_tables import ShownTable
 from toyspec.cli.terminal import Terminal, tell
 from toyspec.errors import CatalogError, ExpressionError
-from toyspec.escaping import encodable
 from toyspec.places.addresses import is_address, public
 from toyspec.runs.columns import (
     ALERT_FIELDS,
     FINDING_FIELDS,
-    Fields,
+    ORDERS,
     asks_for_hidden,
-    in_order,
+    meets,
     needs_whole_streams,
+    ordered,
     require_fields,
-    sorted_by,
+    unknown_field,
+    value_of,
 )
-from toyspec.runs.expressions import expression
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from toyspec.catalog.reading import Catalog
     from toyspec.findings import PathError
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.expressions import Expression
     from toyspec.runs.listing import Extent, Runs
-    from toyspec.runs.summary import RunSummary
-
-ORDERS: dict[str, Callable[[RunSummary], Any]] = {
-    "loss": lambda run: run.final_loss,
-    "name": lambda run: run.path,
-    "state": lambda run: tuple(STATES).index(run.state),
-    "steps": lambda run: -run.last_step if run.last_step else None,
-    "took": lambda run: -run.seconds if run.seconds else None,
-    "started": lambda run: run.started_at,
-}
-"""What to sort by, beside columns; runs without a value come last."""
+    from toyspec.runs.run import Run
+    from toyspec.runs.run_facts import RunFacts
 
 _MOST_NAMED = 5
-_HIDDEN, _NOT_HIDDEN = expression("hidden = true"), expression("hidden = false")
 _DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
     "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
@@ -166,78 +157,71 @@ def _list(options: Namespace) -> int:
     if any(name in ALERT_FIELDS for name in asked) and options.catalog is None:
         # A wrong rule is reported before anything is read.
         all_rules(None, configuration)
-    if options.catalog is not None:
-        try:
-            return _list_catalog(_catalog(options), options, columns)
-        except (CatalogError, ExpressionError) as error:
-            raise UsageError(str(error)) from None
-    options.roots = options.roots or list(configuration.roots) or ["."]
-    found = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
     try:
-        met = _met(found, options, asked, choice)
-    except ExpressionError as error:
+        found, known = _from_catalog(options, columns) if options.catalog else _from_disk(options, asked, choice)
+    except (CatalogError, ExpressionError) as error:
         raise UsageError(str(error)) from None
-    met, hidden = _without_hidden(met, options)
-    met = _sorted(met, options)
-    total = len(met)
-    met = met[: options.number]
+    shows_hidden = options.hidden or asks_for_hidden(*options.where)
+    met = [each for each in known if shows_hidden or not each.hidden]
+    hidden, shown_runs = len(known) - len(met), met[: options.number]
     if options.json:
-        _print_json(met, columns)
-    elif met:
-        _print(ShownTable(RunRows(met, options.roots, columns), columns, left_out=total - len(met)), options)
+        _print_json(shown_runs, columns)
+    elif met or options.csv:
+        _print(ShownTable(shown_runs, options.roots, columns, left_out=len(met) - len(shown_runs)), options)
         _report_others(found)
-    elif options.csv:
-        ShownTable(RunRows([], options.roots, columns), columns).print_csv()
-    elif len(found) and not hidden:
-        tell("ls", f"none of {len(found)} runs meets the conditions")
+    elif found.runs and not hidden:
+        tell("ls", f"none of {found.runs} runs meets the conditions")
     elif not hidden:
         _report_none(found.errors, found.skipped, options)
-    _report_hidden(hidden)
+    if hidden:
+        runs = "1 run is" if hidden == 1 else f"{hidden} runs are"
+        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
     return _report_errors(found.errors)
 
 
-def _shows_hidden(options: Namespace) -> bool:
-    return options.hidden or asks_for_hidden(*options.where)
+class _Found(NamedTuple):
+    """What there is to list from."""
+
+    runs: int
+    """Number of runs."""
+    errors: Sequence[PathError]
+    skipped: int
+    """Number of files of other formats."""
+    blank: Sequence[str] = ()
+    """Paths of logs of other programs in which no metric was found."""
 
 
-def _without_hidden(runs: list[Fields], options: Namespace) -> tuple[list[Fields], int]:
-    """Return the *runs* that are not hidden, and the number of those that are."""
-    if _shows_hidden(options):
-        return runs, 0
-    shown = [each for each in runs if not each.run.annotations.hidden]
-    return shown, len(runs) - len(shown)
+def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) -> tuple[_Found, list[RunFacts]]:
+    """Return what is below the roots, and the runs that meet all filters, in order; raise ExpressionError."""
+    options.roots = options.roots or list(settings().roots) or ["."]
+    runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    counts = any(name in FINDING_FIELDS for name in asked)
+    # An object has the settings too, which a resumption in the middle of a long log may have changed.
+    fields = [*asked, *(["progress"] if options.json else [])]
+    known = [_checked(run, run.known(fields), choice) if counts else run.known(fields) for run in runs]
+    known.sort(key=lambda facts: facts.stream)
+    require_fields([] if options.sort in ORDERS else [options.sort], known, options.where)
+    met = [facts for facts in known if meets(facts, options.where)]
+    blank = [each.stream for each in known if each.dialect is not None and not each.metrics]
+    found = _Found(len(runs), runs.errors, runs.skipped, blank)
+    return found, ordered(met, options.sort, reverse=options.reverse)
 
 
-def _report_hidden(number: int) -> None:
-    if number:
-        runs = "1 run is" if number == 1 else f"{number} runs are"
-        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
+def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
+    """Return *facts* with the number of findings of a check."""
+    from toyspec.view.scanning import count_findings
+
+    return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
 
 
-def _list_catalog(catalog: Catalog, options: Namespace, columns: Sequence[str]) -> int:
-    """Print the runs of a catalog and return an exit code. Raise CatalogError or ExpressionError."""
-    # Imported here: a list of runs does not need it.
-    from toyspec.catalog.run_table import RunSelection
-
-    shown_only = [] if _shows_hidden(options) else [_NOT_HIDDEN]
-    choice = RunSelection([*options.where, *shown_only], options.sort, options.reverse, options.number)
-    manifest = catalog.manifest
-    hidden = catalog.count([*options.where, _HIDDEN]) if shown_only else 0
-    if options.json:
-        _print_json([Fields(run) for run in catalog.chosen(choice)], columns)
-        _report_hidden(hidden)
-        return _report_errors(manifest.errors)
-    found = catalog.listed(choice, columns)
-    shown = len(found.path)
-    left_out = catalog.count(choice.filters) - shown if shown == options.number else 0
-    if shown or options.csv:
-        _print(ShownTable(ListedRows(found, options.roots), columns, left_out=left_out), options)
-    elif len(catalog) and not hidden:
-        tell("ls", f"none of {len(catalog)} runs meets the conditions")
-    elif not hidden:
-        _report_none(manifest.errors, manifest.skipped, options)
-    _report_hidden(hidden)
-    return _report_errors(manifest.errors)
+def _from_catalog(options: Namespace, columns: Sequence[str]) -> tuple[_Found, list[RunFacts]]:
+    """Return what a catalog has, and the runs that meet all filters, in order; raise as it does."""
+    catalog = _catalog(options)
+    shown_fields = None if options.json else columns
+    runs = catalog.chosen(options.where, sort=options.sort, reverse=options.reverse, shown=shown_fields)
+    if asked := [name for name in columns if name in ALERT_FIELDS and catalog.manifest.health is None]:
+        raise unknown_field(asked[0], ())
+    return _Found(len(catalog), runs.errors, runs.skipped), [run.facts for run in runs]
 
 
 def _print(table: ShownTable, options: Namespace) -> None:
@@ -249,14 +233,13 @@ def _print(table: ShownTable, options: Namespace) -> None:
         table.print_text(Terminal(color=options.color))
 
 
-def _report_others(runs: Runs) -> None:
+def _report_others(found: _Found) -> None:
     """Say what the list does not: logs in which no metric was found, and files that are not logs."""
-    blank = [run.path for run in runs if run.dialect is not None and not run.series]
-    if blank:
-        named = ", ".join(map(shown, blank[:_MOST_NAMED])) + (", …" if len(blank) > _MOST_NAMED else "")
+    if found.blank:
+        named = ", ".join(map(shown, found.blank[:_MOST_NAMED])) + (", …" if len(found.blank) > _MOST_NAMED else "")
         tell("ls", f"no metric was found in {named}; `toyspec check` says what to do")
-    if runs.skipped:
-        files = "1 other file is" if runs.skipped == 1 else f"{runs.skipped} other files are"
+    if found.skipped:
+        files = "1 other file is" if found.skipped == 1 else f"{found.skipped} other files are"
         tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
 
 
@@ -324,30 +307,6 @@ def _catalog(options: Namespace) -> Catalog:
     return catalog
 
 
-def _met(runs: Runs, options: Namespace, asked: Sequence[str], choice: DialectChoice) -> list[Fields]:
-    """Return the fields of the runs that meet all filters, in the order of their paths; raise ExpressionError."""
-    filters: Sequence[Expression] = options.where
-    counts = any(name in FINDING_FIELDS for name in asked)
-    found = [Fields(run, _findings(run, choice) if counts else None) for run in sorted(runs, key=lambda run: run.path)]
-    require_fields([] if options.sort in ORDERS else [options.sort], found, filters)
-    return [each for each in found if all(filter_.holds(each.question) for filter_ in filters)] if filters else found
-
-
-def _findings(run: RunSummary, choice: DialectChoice) -> dict[str, int] | None:
-    known: dict[str, int] | None = getattr(run, "findings", None)
-    if known is not None:
-        return known
-    from toyspec.view.scanning import count_findings
-
-    return count_findings(run.path, choice)
-
-
-def _sorted(runs: Sequence[Fields], options: Namespace) -> list[Fields]:
-    if options.sort in ORDERS:
-        return in_order(runs, lambda each: ORDERS[options.sort](each.run), reverse=options.reverse)
-    return sorted_by(runs, options.sort, reverse=options.reverse)
-
-
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -372,27 +331,13 @@ def _skipped(number: int) -> str:
     )
 
 
-def _read(run: RunSummary) -> Literal["ends", "whole"]:
-    """Return how much of the stream was read; with the ends alone, the number of records is unknown."""
-    return "ends" if run.extent.records is None else "whole"
-
-
-def _print_json(runs: Sequence[Fields], columns: Sequence[str]) -> None:
+def _print_json(runs: Sequence[RunFacts], columns: Sequence[str]) -> None:
     from toyspec.cli.formats.objects import inert_json
 
     sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
 
 
-def _object(fields: Fields, columns: Sequence[str]) -> dict[str, Any]:
-    run = fields.run
-    more: dict[str, Any] = {"columns": {name: fields.value(name) for name in columns}} if columns else {}
-    return more | {
-        **facts_object(run.facts),
-        "stream": encodable(run.path),
-        "annotated": run.annotations.count > 0,
-        **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
-        "read": _read(run),
-        **({} if run.as_of is None else {"as_of": run.as_of}),
-        "model": run.start.get("model"),
-        "config": run.settled_start.get("config"),
-    }
+def _object(facts: RunFacts, columns: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"columns": {name: value_of(facts, name) for name in columns}} if columns else {}
+    found |= msgspec.to_builtins(facts)
+    return found if facts.dialect is None else found | {"dialect": dialect_object(facts.dialect)}

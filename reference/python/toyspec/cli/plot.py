@@ -246,17 +246,15 @@ def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
 
 def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -> list[_PlottedRun]:
     """Return the runs that are to be drawn; raise UsageError if there is none, and ExpressionError."""
-    from toyspec.runs.columns import Fields, asks_for_hidden, require_fields
+    from toyspec.runs.columns import asks_for_hidden, meets, require_fields
+    from toyspec.runs.run import Run
 
-    fields = [Fields(each.summary) for each in runs]
-    require_fields([options.mean_by] if options.mean_by else [], fields, options.where)
-    met = [
-        each
-        for each, known in zip(runs, fields, strict=True)
-        if all(filter_.holds(known.question) for filter_ in options.where)
-    ]
+    fields = [name for each in options.where for name in each.fields]
+    known = [Run.of(each.summary).known(fields) for each in runs]
+    require_fields([options.mean_by] if options.mean_by else [], known, options.where)
+    met = [each for each, facts in zip(runs, known, strict=True) if meets(facts, options.where)]
     shows_hidden = options.hidden or asks_for_hidden(*options.where)
-    found = met if shows_hidden else [each for each in met if not each.summary.annotations.hidden]
+    found = met if shows_hidden else [each for each in met if not each.summary.facts.hidden]
     if hidden := len(met) - len(found):
         notes.append(f"{_runs(hidden)} hidden by annotation; --hidden draws them too")
     if not found:
@@ -321,12 +319,12 @@ def _means(
     panels: Sequence[PicturePanel], runs: Sequence[_PlottedRun], options: Namespace
 ) -> tuple[list[PicturePanel], list[str], list[list[int]]]:
     """Return *panels* with one curve for each value of the column, their names and their runs; raise UsageError."""
-    from toyspec.runs.columns import Fields
+    from toyspec.runs.columns import value_of
     from toyspec.view.plotted_curves import mean_curve
 
     groups: dict[str, list[int]] = {}
     for at, each in enumerate(runs):
-        value = Fields(each.summary).value(options.mean_by)
+        value = value_of(each.summary.facts, options.mean_by)
         groups.setdefault("none" if value is None else str(value), []).append(at)
     short = options.mean_by.removeprefix("config.")
     names = [f"{short} {value}, {counted(len(members), 'run')}" for value, members in groups.items()]
@@ -376,7 +374,7 @@ def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
 
 def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
     """Return what to call the runs: by annotation or as they call themselves, distinct, and inert."""
-    return _named(titles_of(runs), given)
+    return _named(titles_of([run.facts for run in runs]), given)
 
 
 def _named(names: Sequence[str], given: Sequence[str]) -> list[str]:

@@ -84,10 +84,12 @@ def _table(options: Namespace, choice: DialectChoice) -> str:
     from toyspec.cli.metric_charts import require_metrics
     from toyspec.runs.listing import list_runs
     from toyspec.runs.markdown import markdown_table
+    from toyspec.runs.summarizing import summarize_run
 
-    found = list_runs(*options.runs, read="whole", dialect=choice)
-    for error in found.errors:
+    listed = list_runs(*options.runs, dialect=choice)
+    for error in listed.errors:
         raise StreamError(error.path, error.message)
+    found = [summarize_run(run.path, dialect=choice) for run in listed]
     require_metrics(options.metric, list(dict.fromkeys(name for run in found for name in run.series)))
     return markdown_table(found, options.metric)
 

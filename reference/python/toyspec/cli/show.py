@@ -27,6 +27,7 @@ from toyspec.format.record_mapping import said_in, with_lost_numbers
 from toyspec.format.run_files import ranks_beside
 from toyspec.generated.rules import SEAL_BROKEN
 from toyspec.places.addresses import is_address, public
+from toyspec.reading.annotations import read_annotations
 from toyspec.reading.log_detection import usual_names
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.discovery import logs_in
@@ -165,11 +166,12 @@ def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
 
 
 def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
-    text = summary.facts.state_text
-    state = terminal.styled(text, STATES[summary.state])
+    facts = summary.facts
+    text = facts.state_text
+    state = terminal.styled(text, STATES[facts.state])
     place = [] if run == STANDARD_INPUT else [shown(summary.path)]
-    name = "standard input" if run == STANDARD_INPUT else shown(summary.name)
-    form = summary.profile or (summary.dialect.name if summary.dialect else "")
+    name = "standard input" if run == STANDARD_INPUT else shown(facts.run)
+    form = facts.profile or ""
     room = columns() - width(f"{name}  {text}  {form}  ")
     is_apart = terminal.interactive and any(width(path) > room for path in place)
     terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *([] if is_apart else place)]))
@@ -271,11 +273,12 @@ def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
 
 def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
     start = run.start
-    took = "" if run.seconds is None else duration(run.seconds)
+    facts = run.facts
+    took = "" if facts.seconds is None else duration(facts.seconds)
     if not took and run.last_time is not None:
         took = "not known: every record is at 0 s"
-    if run.started_at is not None:
-        yield "started", figure(run.started_at) + (f", took {took}" if took else "")
+    if facts.started_at is not None:
+        yield "started", figure(facts.started_at) + (f", took {took}" if took else "")
     elif took:
         yield "took", took
     yield from _labels(run)
@@ -305,8 +308,8 @@ def _labels(run: RunSummary) -> Iterator[tuple[str, str]]:
     marks = [name for name in ("starred", "hidden") if run.facts[name]]
     if marks:
         yield "marks", ", ".join(marks)
-    if run.annotations.unreadable:
-        yield "marks", f"{run.annotations.unreadable} lines of annotations.jsonl cannot be read and are ignored"
+    if unreadable := read_annotations(run.path).unreadable:
+        yield "marks", f"{unreadable} lines of annotations.jsonl cannot be read and are ignored"
 
 
 def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
@@ -323,7 +326,7 @@ def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
         parts = list(_extremes(name, curve, _better(run, name), run.last_step))
         if curve is run.loss and curve.count > 1 and _ends_otherwise(run, curve):
             said = "run_end says" if "final_loss" in (run.end or {}) else "the last step has"
-            parts.append(f"{said} final_loss {figure(run.final_loss)}")
+            parts.append(f"{said} final_loss {figure(run.facts.final_loss)}")
         yield shortened(name, _NAME_CHARS), ", ".join(parts)
         if curve.count > 1 and line:
             yield "", line
@@ -342,7 +345,7 @@ def _ends_otherwise(run: RunSummary, curve: Curve) -> bool:
 
     Such are the steps that a program repeats without resuming its run.
     """
-    return curve.last is not None and run.final_loss not in (None, curve.last[1])
+    return curve.last is not None and run.facts.final_loss not in (None, curve.last[1])
 
 
 def _is_constant(curve: Curve) -> bool:

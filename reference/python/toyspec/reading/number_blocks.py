@@ -140,14 +140,6 @@ class ExactStepFeed(StepFeed):
         return chunk.find(b'"nonfinite"', begin, end) < 0
 
 
-class LossFeed(NumberFeed):
-    """Gives blocks with no metric but the loss that is a member of the steps."""
-
-    def _pieces(self, engine: Any, text: bytes, profile: Profile) -> Sequence[toyspec_engine.PieceFields]:
-        pieces: Sequence[toyspec_engine.PieceFields] = engine.member_columns(text, profile, ["loss"])
-        return pieces
-
-
 def number_block(profile: Profile, piece: toyspec_engine.PieceFields, place: tuple[int, int]) -> NumberBlock:
     """Return the block of *piece*, whose first line has number and offset *place*."""
     line, offset = place

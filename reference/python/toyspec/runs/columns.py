@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
 from toyspec.format.numbers import number
-from toyspec.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES
+from toyspec.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES, RunState
 from toyspec.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.runs.metric_names import MOST_ALIKE, near_names
-from toyspec.runs.rows import RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from toyspec.findings import Severity
     from toyspec.runs.expressions import Expression
-    from toyspec.runs.summary import RunSummary
+    from toyspec.runs.run_facts import MetricFacts, RunFacts
 
 Item = TypeVar("Item")
 
@@ -28,9 +26,11 @@ ALERT_FIELDS = tuple(name for name, by in COUNTS.items() if by == "health")
 FINDING_FIELDS = tuple(name for name, by in COUNTS.items() if by == "check")
 """The fields whose values a check must count."""
 
-_COUNTS = {"errors": ("error",), "warnings": ("warning",), "findings": ("error", "warning", "info")}
-# A row has the path under the name of what it identifies.
-_IN_ROW = {"path": "id", "run": "name"}
+_COUNTS: dict[str, tuple[Severity, ...]] = {
+    "errors": ("error",),
+    "warnings": ("warning",),
+    "findings": ("error", "warning", "info"),
+}
 METRIC_PARTS = ("last", "best", "nan")
 """What a field may ask of a metric, by its prefix."""
 OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *COUNTS])
@@ -45,78 +45,79 @@ def needs_whole_streams(columns: Iterable[str]) -> bool:
     return any(name not in OWN_FIELDS and not name.startswith(("config.", "model.")) for name in columns)
 
 
+def needs_metrics(facts: RunFacts, names: Iterable[str]) -> bool:
+    """Return whether one of *names*, which not every run has, may be a metric of the run *facts*."""
+    settings = facts.settings or {}
+    return any(not name.startswith(("config.", "model.")) and setting_of(settings, name) is UNKNOWN for name in names)
+
+
 def asks_for_hidden(*filters: Expression) -> bool:
     """Return whether a filter is about hidden runs, which lists leave out and count otherwise."""
     return any("hidden" in each.fields for each in filters)
 
 
-class Fields:
-    """The fields of a run by name, made once, when the first is asked for."""
+class RequiredFields:
+    """Fields by name, each of which some run has to have; the runs are taken in one after the other."""
 
-    def __init__(self, run: RunSummary, findings: Mapping[str, int] | None = None) -> None:
-        """Take the fields of *run*; *findings* are the numbers of its findings by severity, where they are known."""
-        self.run = run
-        self._findings = findings
+    def __init__(self, names: Iterable[str], filters: Sequence[Expression] = ()) -> None:
+        """Require *names*, and what *filters* compare."""
+        places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
+        self._missing = dict.fromkeys(names) | places
+        self._near: dict[str, None] = {}
+        self._is_empty = True
 
-    @cached_property
-    def _row(self) -> dict[str, Any]:
-        row = RunRow(self.run, self.run.directory)
-        row["findings"] = getattr(self.run, "findings", None) if self._findings is None else self._findings
-        return row
+    def take(self, facts: RunFacts) -> None:
+        """Take in a run."""
+        self._is_empty = False
+        if self._missing:
+            self._missing = {name: at for name, at in self._missing.items() if not has_field(facts, name)}
+            if self._missing and len(self._near) < MOST_ALIKE:
+                self._near.update(dict.fromkeys(_names(facts)))
 
-    @cached_property
-    def _alerts(self) -> Mapping[str, int | None]:
-        return self.run.count_alerts() or {}
-
-    def value(self, name: str) -> Any:
-        """Return the value of a field, None if the run has none."""
-        found = self._field(name)
-        return None if found is UNKNOWN else found
-
-    def has(self, name: str) -> bool:
-        """Return whether the run has the field, also if it has no value for it."""
-        if name in ALERT_FIELDS:
-            return self.run.has_alerts
-        if name in OWN_FIELDS:
-            return name not in _COUNTS or self._row["findings"] is not None
-        part, _, rest = name.partition(".")
-        metrics = self._row["metrics"]
-        is_metric = name in metrics or (part in METRIC_PARTS and rest in metrics)
-        return is_metric or self._field(name) is not UNKNOWN
-
-    def is_setting(self, name: str) -> bool:
-        """Return whether a setting of the run has exactly this name, so that no metric can have it."""
-        return setting_of(self._row["config"], name) is not UNKNOWN
-
-    @property
-    def names(self) -> Iterator[str]:
-        """The names of its settings and metrics, those of nested settings by their ends too."""
-        for name in self._row["config"]:
-            yield name
-            yield name.rpartition(".")[2]
-        yield from self._row["metrics"]
-
-    @property
-    def question(self) -> Question:
-        """What a filter may ask of the run."""
-        return Question(self._field, lambda: text_of(self._row))
-
-    def _field(self, name: str) -> Any:
-        known = ALIASES.get(name, name)
-        if known in ALERT_FIELDS:
-            return _known(self._alerts.get(known))
-        return self.run.facts[known] if known in COLUMNS else field_of(self._row, name)
+    def finish(self) -> None:
+        """Raise ExpressionError for the first name that no run has, unless there is no run."""
+        for name, at in () if self._is_empty else self._missing.items():
+            raise unknown_field(name, self._near, at)
 
 
-def require_fields(names: Iterable[str], runs: Sequence[Fields], filters: Sequence[Expression] = ()) -> None:
+def require_fields(names: Iterable[str], runs: Iterable[RunFacts], filters: Sequence[Expression] = ()) -> None:
     """Raise ExpressionError for the first of *names*, and of what *filters* compare, that no run of *runs* has."""
-    if not runs:
-        return
-    places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
-    for name, at in (dict.fromkeys(names) | places).items():
-        if not any(each.has(name) for each in runs):
-            known = dict.fromkeys(islice((near for each in runs for near in each.names), MOST_ALIKE))
-            raise unknown_field(name, known, at)
+    required = RequiredFields(names, filters)
+    for facts in runs:
+        required.take(facts)
+    required.finish()
+
+
+def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
+    """Return whether a run meets all *filters*."""
+    question = Question(lambda name: field_of(facts, name), lambda: text_of(facts))
+    return all(each.holds(question) for each in filters)
+
+
+def has_field(facts: RunFacts, name: str) -> bool:
+    """Return whether the run has the field, also if it has no value for it."""
+    known = ALIASES.get(name, name)
+    if known in COUNTS:
+        return field_of(facts, known) is not UNKNOWN
+    if known in COLUMNS:
+        return True
+    part, _, rest = name.partition(".")
+    metrics = facts.metrics or {}
+    return name in metrics or (part in METRIC_PARTS and rest in metrics) or field_of(facts, name) is not UNKNOWN
+
+
+def _names(facts: RunFacts) -> Iterator[str]:
+    """Yield the names of settings and metrics, those of nested settings by their ends too."""
+    for name in facts.settings or ():
+        yield name
+        yield name.rpartition(".")[2]
+    yield from facts.metrics or ()
+
+
+def value_of(facts: RunFacts, name: str) -> Any:
+    """Return the value of a field, None if the run has none."""
+    found = field_of(facts, name)
+    return None if found is UNKNOWN else found
 
 
 def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> ExpressionError:
@@ -131,32 +132,29 @@ def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> Exp
     return ExpressionError(f"{fact}; {near or forms}", at)
 
 
-def text_of(row: Mapping[str, Any]) -> str:
+def text_of(facts: RunFacts) -> str:
     """Return everything that words are looked for in, as ``lowered`` text."""
-    members = ("name", "id", "group", "notes", "state", "profile", "dialect")
-    return lowered("\n".join([*(row[name] or "" for name in members), *row["tags"]]))
+    texts = (facts.name, facts.path, facts.group, facts.notes, facts.state, facts.profile, *facts.tags)
+    return lowered("\n".join(text or "" for text in texts))
 
 
-def field_of(row: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field of the run with this *row*; UNKNOWN if it has none.
+def field_of(facts: RunFacts, name: str) -> Any:
+    """Return the value of a field of a run; UNKNOWN if it has none.
 
     A field is a fact of every run, ``config.NAME``, ``last.NAME``, ``best.NAME``, ``nan.NAME``, and without a prefix
     a setting, the end of the name of a setting, or the last value of a metric.
     """
     known = ALIASES.get(name, name)
-    if known == "profile":
-        return row["profile"] or row["dialect"]
     if known in COLUMNS:
-        return row[_IN_ROW.get(known, known)]
-    if name in ALERT_FIELDS:
-        # A row has them once they are counted.
-        return _known(row.get(name))
-    if name in _COUNTS:
-        counts = row["findings"]
-        return UNKNOWN if counts is None else sum(counts[severity] for severity in _COUNTS[name])
-    found = setting_of(row["config"], name)
-    found = _metric(row["metrics"], name) if found is UNKNOWN else found
-    return ending_of(row["config"], name) if found is UNKNOWN else found
+        return facts[known]
+    if known in ALERT_FIELDS:
+        return _known(facts[known])
+    if known in FINDING_FIELDS:
+        return UNKNOWN if facts.findings is None else sum(facts.findings[each] for each in _COUNTS[known])
+    settings = facts.settings or {}
+    found = setting_of(settings, name)
+    found = _metric(facts.metrics or {}, name) if found is UNKNOWN else found
+    return ending_of(settings, name) if found is UNKNOWN else found
 
 
 def _known(value: Any) -> Any:
@@ -175,12 +173,11 @@ def setting_of(config: Mapping[str, Any], name: str) -> Any:
     return config[short] if short in config else config.get(name, UNKNOWN)
 
 
-def _metric(metrics: Mapping[str, Any], name: str) -> Any:
+def _metric(metrics: Mapping[str, MetricFacts], name: str) -> Any:
     part, _, rest = name.partition(".")
     if part not in METRIC_PARTS or rest not in metrics:
         part, rest = "last", name
-    value = metrics[rest][part] if rest in metrics else None
-    return UNKNOWN if value is None else value
+    return _known(getattr(metrics[rest], part)) if rest in metrics else UNKNOWN
 
 
 def metric_of(column: str) -> str:
@@ -190,22 +187,41 @@ def metric_of(column: str) -> str:
     return column
 
 
-def sorted_by(
-    runs: Sequence[Fields], column: str, *, reverse: bool = False, goal: Literal["min", "max"] | None = None
-) -> list[Fields]:
-    """Return *runs*, the best value first by *goal*, else by that of the metric, or with *reverse* the other way.
+ORDERS: dict[str, Callable[[RunFacts], Any]] = {
+    "loss": lambda run: run.final_loss,
+    "name": lambda run: run.stream,
+    "state": lambda run: get_args(RunState).index(run.state),
+    "steps": lambda run: -run.last_step if run.last_step else None,
+    "took": lambda run: -run.seconds if run.seconds else None,
+    "started": lambda run: run.started_at,
+}
+"""What runs are sorted by, beside fields: the lowest loss, the longest and the most steps are first."""
 
-    Without a goal the smallest is best. Text comes after numbers, and runs without a value come last.
+
+def places_by(
+    runs: Sequence[RunFacts], column: str, *, reverse: bool = False, goal: Literal["min", "max"] | None = None
+) -> list[int]:
+    """Return the places of *runs* in the order of the field *column*.
+
+    The best value by *goal* is first, else by that of the metric, or with *reverse* the other way. Without a goal the
+    smallest is best. Text comes after numbers, and runs without a value come last.
     """
     metric = metric_of(column)
     is_larger_better = (
         goal == "max"
         if goal
         else column not in OWN_FIELDS
-        and any(each.run.smaller_is_better(metric) is False for each in runs if metric in each.run.series)
+        and any(each.metrics[metric].goal == "max" for each in runs if each.metrics and metric in each.metrics)
     )
-    values = [each.value(column) for each in runs]
-    return [runs[at] for at in places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)]
+    values = [value_of(each, column) for each in runs]
+    return places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)
+
+
+def ordered(runs: Sequence[RunFacts], sort: str, *, reverse: bool = False) -> list[RunFacts]:
+    """Return *runs* in the order *sort*, one of ``ORDERS`` or a field."""
+    if sort in ORDERS:
+        return in_order(runs, ORDERS[sort], reverse=reverse)
+    return [runs[at] for at in places_by(runs, sort, reverse=reverse)]
 
 
 def in_order(items: Iterable[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> list[Item]:

@@ -16,7 +16,6 @@ from toyspec.reading.attempts import Attempts
 from toyspec.reading.profile_detection import detect_profile_at
 from toyspec.reading.records import Record, RecordFeed
 from toyspec.reading.stream_files import GZIP_MAGIC
-from toyspec.runs.listed_run import summary_of
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import Extent, RunSummary
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from toyspec.findings import Profile
     from toyspec.read_reports import Gap
     from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.listed_run import Found
     from toyspec.runs.walking import Stream
 
 BLOCK_BYTES = 1 << 9
@@ -150,7 +148,8 @@ class Ends:
 
     def summary(self, profile: Profile, size: int) -> RunSummary:
         """Return the summary of these ends of a stream of *size* bytes that follows *profile*."""
-        summary = RunSummary(self._path)
+        summary = RunSummary(self._path, parts=0)
+        summary.knows_metrics = False
         if self._is_resumed():
             summary.take(self._latest(summary.attempts))
         else:
@@ -193,12 +192,15 @@ def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
     engine = native()
     if engine is None:
         return {}
-    found: list[Found | None] = engine.ends([stream.path for stream in streams], _WHOLE_BYTES)
+    found = engine.ends([stream.path for stream in streams], _WHOLE_BYTES)
     runs = {}
     for stream, each in zip(streams, found, strict=True):
         if each is not None:
-            run = summary_of(stream.path, each, sealed=None if stream.is_hinted else stream.is_sealed)
-            run.may_be_annotated = stream.may_be_annotated
+            profile, state, count, size, lines = each[:5]
+            run = RunSummary(stream.path, parts=0)
+            run.knows_metrics = False
+            run.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
+            run.describe(profile, Extent(state, count, size))
             runs[stream.path] = run
     return runs
 

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from html import escape
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from toyspec.errors import StreamError, UnknownFormatError, check_choice
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
 from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.places.addresses import path_in, public
+from toyspec.places.addresses import is_address, path_in, public
 from toyspec.reading.log_detection import DialectChoice, LogNames, usual_names
-from toyspec.runs.columns import (
-    OWN_FIELDS,
-    Fields,
-    in_order,
-    needs_whole_streams,
-    require_fields,
-    sorted_by,
-)
+from toyspec.runs.columns import in_order, meets, places_by, require_fields, value_of
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.each_result import each_result
 from toyspec.runs.ends import engine_ends, summarize_ends
 from toyspec.runs.expressions import expression
 from toyspec.runs.history import cell_text, table_library
-from toyspec.runs.rank_states import ranks_in_store
+from toyspec.runs.rank_states import states_of_other_ranks
+from toyspec.runs.run import Run
 from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import RunSummary
-from toyspec.runs.walking import NotALog, Stream
+from toyspec.runs.walking import NotALog, Stream, ranks_in
+
+if TYPE_CHECKING:
+    from toyspec.runs.run_facts import RunFacts
+    from toyspec.runs.summary import RunSummary
 
 Extent = Literal["ends", "whole"]
 """How much of each stream is read: its first and last lines, or every byte."""
@@ -71,23 +67,22 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
     if isinstance(names, LogNames):
         names.on_look = on_look
     errors, streams = streams_below(named, names, others.append)
-    summarize = partial(_summary, summarize_run if read == "whole" else summarize_ends, choice)
+    summarize = summarize_run if read == "whole" else summarize_ends
     may_be_other = choice.is_named or choice.may_be_own
     found = (
         engine_ends([each for each in streams if not each.path.endswith(".json") and each.is_regular])
         if read == "ends" and not may_be_other
         else {}
     )
-    unread = [stream for stream in streams if stream.path not in found] if found else streams
+    runs = {stream.path: _run(found[stream.path], stream, choice) for stream in streams if stream.path in found}
+    unread = [stream for stream in streams if stream.path not in runs]
     total, skipped = sum(stream.size for stream in streams), len(others)
     done = total - sum(stream.size for stream in unread)
-    for stream, summary in each_result(unread, summarize):
+    for stream, run in each_result(unread, lambda each: _run(summarize(each.path, dialect=choice), each, choice)):
         if on_progress is not None:
             on_progress(done, total)
         try:
-            found[stream.path] = summary()
-            found[stream.path].choice = choice
-            found[stream.path].may_be_annotated = stream.may_be_annotated
+            runs[stream.path] = run()
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
             if on_error == "raise" and not is_foreign:
@@ -95,34 +90,23 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
             skipped += is_foreign and not stream.is_hinted
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
-    listed = [found[stream.path] for stream in streams if stream.path in found]
-    for run in listed:
-        # Logs of other programs are read whole in any case.
-        if not hasattr(run, "report"):
-            run.read_rest = partial(_whole, choice, run)
+    listed = [runs[stream.path] for stream in streams if stream.path in runs]
     return Runs(listed, errors=errors, skipped=skipped).sort("run").sort("final_loss")
 
 
-def _summary(summarize: Callable[..., RunSummary], choice: DialectChoice, stream: Stream) -> RunSummary:
-    """Return the summary of *stream*, with the states of its other ranks where it is in a store."""
-    found = summarize(stream.path, dialect=choice)
-    found.known_ranks = ranks_in_store(stream.path, stream.identity)
-    return found
+def _run(summary: RunSummary, stream: Stream, choice: DialectChoice) -> Run:
+    """Return the run of *summary*, with what a search has found beside its *stream*."""
+    summary.choice, summary.may_be_annotated = choice, stream.may_be_annotated
+    if not stream.is_hinted:
+        summary.is_sealed = stream.is_sealed
+    if stream.identity and not ranks_in(stream.identity):
+        summary.known_ranks = ()
+    elif is_address(stream.path):
+        summary.known_ranks = states_of_other_ranks(stream.path, stream.identity)
+    return Run.of(summary)
 
 
-def _whole(choice: DialectChoice, run: RunSummary) -> RunSummary:
-    """Return the summary of the whole stream of *run*; that of its ends if it cannot be read any more."""
-    try:
-        found = summarize_run(run.path, dialect=choice)
-    except StreamError:
-        run.read_rest = None
-        return run
-    found.choice, found.may_be_annotated = run.choice, run.may_be_annotated
-    found.known_ranks = run.known_ranks
-    return found
-
-
-class Runs(Sequence[RunSummary]):
+class Runs(Sequence[Run]):
     """Runs in an order; ``filter`` and ``sort`` give new ones.
 
     It shows itself as a table, in a notebook as HTML; ``toyspec.report`` shows the curves there.
@@ -130,7 +114,7 @@ class Runs(Sequence[RunSummary]):
 
     def __init__(
         self,
-        runs: Sequence[RunSummary],
+        runs: Sequence[Run],
         *,
         errors: Sequence[PathError] = (),
         skipped: int = 0,
@@ -142,7 +126,7 @@ class Runs(Sequence[RunSummary]):
         """Number of files of other formats below the roots."""
 
     def filter(
-        self, condition: Callable[[RunSummary], object] | Mapping[str, Any] | str | None = None, /, **fields: Any
+        self, condition: Callable[[Run], object] | Mapping[str, Any] | str | None = None, /, **fields: Any
     ) -> Runs:
         """Return the runs for which *condition* is true, and whose *fields* have the values that are named.
 
@@ -152,56 +136,45 @@ class Runs(Sequence[RunSummary]):
         """
         wanted = {**condition, **fields} if isinstance(condition, Mapping) else fields
         filters = [expression(condition)] if isinstance(condition, str) else []
-        found = self._with([*wanted, *(name for each in filters for name in each.fields)])
+        names = [*wanted, *(name for each in filters for name in each.fields)]
+        found = [run.known(names) for run in self._runs]
         require_fields(wanted, found, filters)
         kept = [
-            each.run
-            for each in found
-            if (not callable(condition) or condition(each.run))
-            and all(filter_.holds(each.question) for filter_ in filters)
-            and all(each.value(name) == value for name, value in wanted.items())
+            run
+            for run, facts in zip(self._runs, found, strict=True)
+            if (not callable(condition) or condition(run))
+            and meets(facts, filters)
+            and all(value_of(facts, name) == value for name, value in wanted.items())
         ]
         return self._like(kept)
 
-    def sort(self, by: str | Callable[[RunSummary], Any], *, reverse: bool = False) -> Runs:
+    def sort(self, by: str | Callable[[Run], Any], *, reverse: bool = False) -> Runs:
         """Return the runs in the order of a field or a key; those without a value come last, whichever way round.
 
         A metric with a goal has its best value first, all else its smallest. The order of runs with equal values stays.
         Raises ExpressionError if no run has a field of that name.
         """
-        if not callable(by):
-            found = self._with([by])
-            require_fields([by], found)
-            return self._like([each.run for each in sorted_by(found, by, reverse=reverse)])
-        return self._like(in_order(self._runs, lambda run: _order(by(run)), reverse=reverse))
+        if callable(by):
+            return self._like(in_order(self._runs, lambda run: _order(by(run)), reverse=reverse))
+        return self._like([self._runs[at] for at in places_by(self._known(by), by, reverse=reverse)])
 
-    def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> RunSummary | None:
+    def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> Run | None:
         """Return the run with the best number in *field*; None where no run has a number there.
 
         The best is the smallest (*goal* ``"min"``) or the largest (``"max"``); without *goal* it is as the runs define
         the metric, else the smallest. Raises ExpressionError if no run has a field of that name.
         """
-        found = self._with([field])
+        found = self._known(field)
+        first = next(iter(places_by(found, field, goal=goal)), None)
+        return None if first is None or number(value_of(found[first], field)) is None else self._runs[first]
+
+    def _known(self, field: str) -> list[RunFacts]:
+        """Return the facts of the runs, one of which has *field*; raise ExpressionError otherwise."""
+        found = [run.known([field]) for run in self._runs]
         require_fields([field], found)
-        ranked = sorted_by(found, field, goal=goal)
-        first = ranked[0] if ranked else None
-        return None if first is None or number(first.value(field)) is None else first.run
+        return found
 
-    def _with(self, names: Sequence[str]) -> list[Fields]:
-        """Return the fields of the runs, whose metrics are known where *names* may be metrics."""
-        if not needs_whole_streams(names):
-            return [Fields(run) for run in self._runs]
-        others = [name for name in names if name not in OWN_FIELDS]
-
-        def known(run: RunSummary) -> Fields:
-            fields = Fields(run)
-            if run.read_rest is None or all(fields.is_setting(name) for name in others):
-                return fields
-            return Fields(run.read_rest())
-
-        return list(map(known, self._runs))
-
-    def _like(self, runs: Sequence[RunSummary]) -> Runs:
+    def _like(self, runs: Sequence[Run]) -> Runs:
         return Runs(runs, errors=self.errors, skipped=self.skipped)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -229,10 +202,10 @@ class Runs(Sequence[RunSummary]):
         return {name: _of_one_type(values) for name, values in columns.items()}
 
     @overload
-    def __getitem__(self, index: int) -> RunSummary: ...
+    def __getitem__(self, index: int) -> Run: ...
     @overload
     def __getitem__(self, index: slice) -> Runs: ...
-    def __getitem__(self, index: int | slice) -> RunSummary | Runs:
+    def __getitem__(self, index: int | slice) -> Run | Runs:
         if isinstance(index, slice):
             return self._like(self._runs[index])
         return self._runs[index]
@@ -240,7 +213,7 @@ class Runs(Sequence[RunSummary]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __iter__(self) -> Iterator[RunSummary]:
+    def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
     def __repr__(self) -> str:
@@ -263,8 +236,7 @@ class Runs(Sequence[RunSummary]):
         return ", ".join([title, *more])
 
     def _shown(self) -> list[tuple[str, ...]]:
-        rows = (run.facts.all() for run in self._runs[:_SHOWN_RUNS])
-        return [tuple(cell_text(row.get(name)) for name in _SHOWN_COLUMNS) for row in rows]
+        return [tuple(cell_text(run.facts[name]) for name in _SHOWN_COLUMNS) for run in self._runs[:_SHOWN_RUNS]]
 
 
 def streams_below(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from toyspec.escaping import shortened
 from toyspec.generated.runs import TITLES
 from toyspec.runs.curves import metric_texts
-from toyspec.runs.rank_states import warnings_in
 from toyspec.runs.rows import titles_of
 
 if TYPE_CHECKING:
@@ -33,11 +32,11 @@ def markdown_table(runs: Sequence[RunSummary], metrics: Sequence[str] = ()) -> s
         title = escaped(name)
         head += [title, f"best {title}", ""]
     lines = [table_line(head), table_line(["---", "---", "---", "---:", *(["---:", "---:", "---"] * len(names))])]
-    called = [escaped(each) for each in titles_of(runs)]
+    called = [escaped(each) for each in titles_of([run.facts for run in runs])]
     for run, title_of_run in zip(runs, called, strict=True):
         cells = [
             title_of_run,
-            escaped(", ".join([run.facts.state_text, *warnings_in(run)])),
+            escaped(", ".join([run.facts.state_text, *run.facts.warnings])),
             _end(run),
             "" if run.last_step is None else str(run.last_step),
         ]
@@ -57,8 +56,8 @@ def _missing(run: RunSummary) -> str:
 
 def _end(run: RunSummary) -> str:
     """Return how a run ended, with what went wrong: whether its log is whole is another question."""
-    known = [run.reason, (run.end or {}).get("error")]
-    return ": ".join(escaped(str(each)) for each in known if each is not None)
+    known = [run.facts.reason, run.facts.error]
+    return ": ".join(escaped(each) for each in known if each is not None)
 
 
 def _cells(run: RunSummary, name: str, *, is_default: bool) -> list[str]:

@@ -10,12 +10,12 @@ from toyspec.errors import StreamError
 from toyspec.format.run_files import is_of_latest_attempt, rank_file, ranks_beside
 from toyspec.places.addresses import is_address, path_in
 from toyspec.runs.ends import summarize_ends
-from toyspec.runs.run_facts import RankState, unended, warnings_of
+from toyspec.runs.run_facts import RankState, unended
 from toyspec.runs.walking import ranks_in
 from toyspec.system_calls import is_locked
 
 if TYPE_CHECKING:
-    from toyspec.runs.summary import RunState, RunSummary
+    from toyspec.generated.runs import RunState
 
 
 def states_of_other_ranks(stream: str, identity: str = "") -> list[RankState]:
@@ -33,11 +33,6 @@ def states_of_other_ranks(stream: str, identity: str = "") -> list[RankState]:
             for rank, (path, version) in places.items()
         ]
     return [RankState(rank, _state_at(path)) for rank, path in ranks_beside(stream).items()]
-
-
-def ranks_in_store(stream: str, identity: str) -> list[RankState] | None:
-    """Return what ``states_of_other_ranks`` does of a run in a store; None of another, which is asked at any time."""
-    return states_of_other_ranks(stream, identity) if is_address(stream) else None
 
 
 def _state_at(path: str) -> RunState:
@@ -71,21 +66,9 @@ def latest_ranks(stream: str) -> dict[int, str]:
     if not broken:
         return paths
     try:
-        size = summarize_ends(stream).world_size
+        summary = summarize_ends(stream)
+        summary.settle()
     except StreamError:
         return paths
-    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, size)}
+    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, summary.world_size)}
     return {rank: path for rank, path in paths.items() if rank not in gone}
-
-
-def warnings_in(run: RunSummary) -> list[str]:
-    """Return in words why *run* is not as well as its state says: see ``warnings_of``."""
-    return warnings_of(unended_in(run), is_loss_not_finite=run.facts.is_final_loss_not_finite)
-
-
-def unended_in(run: RunSummary) -> list[RankState]:
-    """Return the other ranks of *run* whose log is not whole: see ``unended``."""
-    known = states_of_other_ranks(run.path) if run.known_ranks is None else run.known_ranks
-    found = unended(known, None)
-    # Of a long run, its size is searched for.
-    return unended(found, run.world_size) if found else []

@@ -14,10 +14,10 @@ from toyspec.escaping import encodable
 from toyspec.findings import PathError
 from toyspec.format.numbers import number
 from toyspec.format.run_files import is_of_latest_attempt, rank_streams
+from toyspec.generated.runs import RunState
 from toyspec.reading.reader import read
 from toyspec.reading.stream_files import found_at, locate_stream
 from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -237,7 +237,7 @@ def _progress(rank: int, log: _RankLog, latest: Mapping[int, _RankLog]) -> RankP
     return RankProgress(
         rank=rank,
         path=summary.path,
-        state=summary.state,
+        state=summary.facts.state,
         reason=summary.facts.reason,
         error=summary.facts.error,
         first_step=summary.first_step,

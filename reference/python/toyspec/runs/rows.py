@@ -5,36 +5,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
 
 from toyspec.escaping import encodable
-from toyspec.generated.runs import COLUMNS
-from toyspec.runs.run_facts import cut, finite, unended
+from toyspec.generated.runs import COLUMNS, RunState
+from toyspec.runs.run_facts import RunFacts, cut, finite, unended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from toyspec.reading.annotations import Annotations
-    from toyspec.runs.run_facts import RankState
-    from toyspec.runs.summary import RunSummary
+    from toyspec.runs.run_facts import MetricFacts, RankState
 
 MOST_SETTINGS = 100_000
 MOST_METRICS = 1000
 MOST_TAGS = 100
-
-
-class RunRow(dict[str, Any]):
-    """The row of a run whose members are made when they are asked for: a filter asks for few of very many runs."""
-
-    def __init__(self, summary: RunSummary, run: str) -> None:
-        """*run* is the id of the run of *summary*."""
-        super().__init__(id=encodable(run))
-        self.summary = summary
-        self.facts = summary.facts
-
-    def __missing__(self, name: str) -> Any:
-        found = self[name] = _MEMBERS[name](self) if name in _MEMBERS else shown_fact(self.facts[name])
-        return found
 
 
 def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
@@ -43,68 +30,67 @@ def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
     return [path if numbers[name] > 1 else name for name, path in zip(names, paths, strict=True)]
 
 
-def titles_of(runs: Sequence[RunSummary]) -> list[str]:
+def titles_of(runs: Sequence[RunFacts]) -> list[str]:
     """Return what to call *runs* where a short text counts: by annotation, as they call themselves, or by path.
 
     The path is that from the directory that all have in common.
     """
-    paths = [run.directory for run in runs]
+    paths = [run.path for run in runs]
     common = os.path.commonprefix(paths)  # noqa: RUF071 - the last slash of it counts, and addresses have no common path
     start = 1 + max(common.rfind("/"), common.rfind(os.sep))
-    return distinct_names([run.facts.name for run in runs], [path[start:] for path in paths])
+    return distinct_names([run.name for run in runs], [path[start:] for path in paths])
 
 
-def row_of(summary: RunSummary, run: str) -> dict[str, Any]:
-    """Return the row of *summary*, whose id is *run*; ``findings`` is None, since nothing has checked it.
+def row_of(facts: RunFacts, run: str, other_ranks: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the row of the run *facts* in the viewer, whose id is *run*; *other_ranks* have curves too.
 
-    It has the first ``MOST_METRICS`` metrics, and the number of the others.
+    It has the first ``MOST_METRICS`` metrics and ``MOST_SETTINGS`` settings, and the number of the others.
     """
-    # Imported here: a filter of a catalog asks for rows, and needs nothing that reads a run.
-    from toyspec.runs.rank_states import states_of_other_ranks
-
-    row = RunRow(summary, run)
-    found = {name: row[name] for name in ("id", *ROW, *_MEMBERS)}
-    if said := row.facts.said:
-        found["said"] = _said(said)
-    found |= remarks(is_loss_not_finite=row.facts.is_final_loss_not_finite, world_size=summary.world_size)
-    members = named_members(row.facts.settings, found["metrics"], left_out=summary.metrics_left_out)
-    found |= {"findings": None, **members, "message": None}
-    if summary.known_ranks is None:
-        return with_ranks(found, states_of_other_ranks(summary.path))
-    return with_ranks(found, summary.known_ranks, are_served=False)
-
-
-def with_ranks(row: dict[str, Any], others: Sequence[RankState], *, are_served: bool = True) -> dict[str, Any]:
-    """Return *row* with the ranks from 1 on as they are now, in place of those that were there when it was made.
-
-    Those that are not *are_served* have no curves of their own: only which are not whole is in the row.
-    """
-    kept = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
-    served = [each.rank for each in others] if are_served else ()
-    return kept | remarks(other_ranks=served, unended_ranks=unended(others, row.get("world_size")))
-
-
-def remarks(
-    *,
-    is_loss_not_finite: bool = False,
-    world_size: int | None = None,
-    other_ranks: Sequence[int] = (),
-    unended_ranks: Sequence[Sequence[int | str]] = (),
-) -> dict[str, Any]:
-    """Return the members that a row has only where there is something to say."""
-    found = {
-        "loss_not_finite": is_loss_not_finite,
-        "world_size": world_size,
-        "other_ranks": list(other_ranks),
-        "unended_ranks": [list(each) for each in unended_ranks],
+    settings, metrics = facts.settings or {}, facts.metrics or {}
+    columns = {name: shown_fact(facts[name]) for name in ROW}
+    more = {} if facts.alerts is None else {"alerts": facts.alerts, "open_alerts": facts.open_alerts}
+    return {
+        "id": encodable(run),
+        **columns,
+        **{key: _shown(facts[key]) for key in ("name", "tags", "group", "notes")},
+        "profile": facts.profile if facts.dialect is None else None,
+        "dialect": None if facts.dialect is None else facts.dialect.name,
+        **({"said": {key: _shown(value) for key, value in facts.said.items()}} if facts.said else {}),
+        **({"loss_not_finite": True} if facts.loss_not_finite else {}),
+        **({"world_size": facts.world_size} if facts.world_size else {}),
+        **_ranks(other_ranks, facts.unended_ranks),
+        "config": _first(settings, MOST_SETTINGS),
+        "metrics": {cut(name): _metric(each) for name, each in islice(metrics.items(), MOST_METRICS)},
+        "left_out": {
+            "metrics": max(0, len(metrics) - MOST_METRICS) + facts.metrics_left_out,
+            "config": max(0, len(settings) - MOST_SETTINGS),
+        },
+        "findings": facts.findings,
+        **more,
+        "message": None,
     }
+
+
+def facts_of_row(row: Mapping[str, Any]) -> RunFacts:
+    """Return the facts in a row of the viewer, as far as it has them: of a run that was not read yet, very few."""
+    unknown = dict.fromkeys(COLUMNS) | {"tags": [], "starred": False, "hidden": False, "sealed": False}
+    unknown |= {"read": "whole", "annotated": "said" in row}
+    named = {"run": row["name"], "path": row["id"], "stream": row["id"], "settings": row.get("config", {})}
+    own = {"profile": row.get("profile") or row.get("dialect"), "dialect": None, "ended": row.get("ended", "unknown")}
+    state = {"state": row["state"] if row["state"] in get_args(RunState) else "torn"}
+    return msgspec.convert({**unknown, **row, **named, **own, **state}, RunFacts)
+
+
+def with_ranks(row: dict[str, Any], others: Sequence[RankState]) -> dict[str, Any]:
+    """Return *row* with the ranks from 1 on as they are now, in place of those that were there when it was made."""
+    kept = {name: value for name, value in row.items() if name not in ("other_ranks", "unended_ranks")}
+    return kept | _ranks([each.rank for each in others], unended(others, row.get("world_size")))
+
+
+def _ranks(others: Sequence[int], broken: Sequence[RankState]) -> dict[str, Any]:
+    """Return the members of a row about ranks, which it has only where there are some."""
+    found = {"other_ranks": list(others), "unended_ranks": [list(each) for each in broken]}
     return {name: value for name, value in found.items() if value}
-
-
-def named_members(settings: dict[str, Any], metrics: dict[str, Any], *, left_out: int = 0) -> dict[str, Any]:
-    """Return the first settings and metrics of a run, and the number of the others; *left_out* metrics are not here."""
-    more = {"metrics": max(0, len(metrics) - MOST_METRICS) + left_out, "config": max(0, len(settings) - MOST_SETTINGS)}
-    return {"config": _first(settings, MOST_SETTINGS), "metrics": _first(metrics, MOST_METRICS), "left_out": more}
 
 
 def _first(members: dict[str, Any], most: int) -> dict[str, Any]:
@@ -115,36 +101,23 @@ def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
     """Return *row* with what *annotations* say now, in place of what they said when it was made."""
     own: dict[str, Any] = {name: row[name] for name in ("name", "group", "tags", "notes")} | row.get("said", {})
     texts = {name: getattr(annotations, name) for name in ("name", "group", "notes")}
-    found = {name: cut(encodable(text)) for name, text in texts.items() if text} | {
-        "tags": shown_tags(annotations.tags(own["tags"]))
-    }
+    found = {name: _shown(text) for name, text in texts.items() if text}
+    found["tags"] = _shown(annotations.tags(own["tags"]))
     said = {name: own[name] for name, value in found.items() if own[name] != value}
     flags = {"starred": annotations.starred, "hidden": annotations.hidden}
     rest = {name: value for name, value in row.items() if name != "said"}
     return rest | own | found | flags | ({"said": said} if said else {})
 
 
-def _said(said: dict[str, Any]) -> dict[str, Any]:
-    shown = {name: cut(encodable(text)) if isinstance(text, str) else text for name, text in said.items()}
-    return shown | ({"tags": shown_tags(said["tags"])} if "tags" in said else {})
-
-
-def shown_tags(tags: Sequence[str]) -> list[str]:
-    """Return *tags* as a row has them."""
-    return list(map(cut, tags[:MOST_TAGS]))
+def _shown(value: Any) -> Any:
+    """Return a text, or tags, as a row has them."""
+    if isinstance(value, list):
+        return [cut(encodable(tag)) for tag in value[:MOST_TAGS]]
+    return None if value is None else cut(encodable(value))
 
 
 ROW = tuple(name for name in COLUMNS if name not in ("run", "path", "profile", "tags", "name"))
 """The columns that a row has unchanged; ``profile`` and ``dialect`` are apart in it."""
-
-_MEMBERS: dict[str, Callable[[RunRow], Any]] = {
-    "name": lambda row: cut(encodable(row.facts.name)),
-    "tags": lambda row: shown_tags(row.facts.tags),
-    "profile": lambda row: row.summary.profile,
-    "dialect": lambda row: None if row.summary.dialect is None else row.summary.dialect.name,
-    "config": lambda row: _first(row.facts.settings, MOST_SETTINGS),
-    "metrics": lambda row: {cut(name): _metric(row.summary, name) for name in row.summary.series},
-}
 
 
 def shown_fact(value: Any) -> Any:
@@ -167,17 +140,9 @@ def unread_row(run: str, size: int) -> dict[str, Any]:
     return {"id": encodable(run), "name": encodable(os.path.basename(run)), "bytes": size, "state": "unread"}
 
 
-def _metric(summary: RunSummary, name: str) -> dict[str, Any]:
-    curve = summary.series[name]
-    smaller = summary.smaller_is_better(name)
-    best = summary.best(name)
-    step_name = summary.axis_of(name)
+def _metric(facts: MetricFacts) -> dict[str, Any]:
     return {
-        "last": finite(curve.last_finite),
-        "best": None if best is None else finite(best[1]),
-        "goal": None if smaller is None else "min" if smaller else "max",
-        "count": curve.count,
-        "nan": curve.not_finite,
-        **({"last_not_finite": True} if curve.last is not None and finite(curve.last[1]) is None else {}),
-        **({} if step_name in (None, name) else {"step_name": cut(step_name)}),
+        **{name: getattr(facts, name) for name in ("last", "best", "goal", "count", "nan")},
+        **({"last_not_finite": True} if facts.last_not_finite else {}),
+        **({"step_name": cut(facts.step_name)} if facts.step_name is not None else {}),
     }

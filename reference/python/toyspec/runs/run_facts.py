@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.findings import state_text
+from toyspec.findings import DialectUse, Severity, state_text
 from toyspec.format.numbers import number
 from toyspec.format.run_files import is_of_latest_attempt
-from toyspec.generated.runs import COLUMNS, PLANNED_STEPS
+from toyspec.generated.runs import COLUMNS, PLANNED_STEPS, RunColumns, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from toyspec.findings import Ended
-    from toyspec.runs.summary import RunState, RunSummary
 
 _MOST_CHARS = 4096
 # As JavaScript writes numbers: outside of these, with an exponent.
@@ -31,137 +28,76 @@ class RankState(NamedTuple):
     state: RunState
 
 
-class RunFacts:
-    """The facts of one run, each made when it is asked for: of very many runs, a list asks for few."""
+class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a metric of a run comes to."""
 
-    def __init__(self, summary: RunSummary) -> None:
-        self.summary = summary
+    count: int = 0
+    """Number of values, those that are not finite included."""
+    nan: int = 0
+    """Number of values that are not finite."""
+    first: float | None = None
+    """The first value; None where it was not finite."""
+    last: float | None = None
+    """The last finite value; None without one."""
+    last_step: int | float | None = None
+    """Where the last value was, finite or not."""
+    last_not_finite: bool = False
+    """Whether a value that is not finite came after ``last``."""
+    best: float | None = None
+    """The best finite value; None where the metric has no goal."""
+    best_step: int | float | None = None
+    """Where the best value was."""
+    goal: Literal["min", "max"] | None = None
+    """Which values are better; None where that is unknown."""
+    step_name: str | None = None
+    """The metric over which the run wants this one drawn."""
+
+
+class RunFacts(RunColumns, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run comes to: the columns of schemas/runs.json, the settings, and each metric. It is the row of lists.
+
+    Where only the ends of a long log were read, settings and metrics are not known: they are None, and not in the row.
+    """
+
+    stream: str
+    """Path of the stream."""
+    read: Literal["ends", "whole"]
+    """How much of the stream was read; of its ends, damage between them is not known."""
+    as_of: int | None = None
+    """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
+    annotated: bool
+    """Whether annotations say something about the run."""
+    said: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What the run itself says where an annotation says otherwise: some of name, group, tags and notes."""
+    dialect: DialectUse | None = None
+    """How the log of another program was read."""
+    loss_not_finite: bool = False
+    """Whether the run has a loss at its end that is not finite."""
+    world_size: int | None = None
+    """Number of processes of the latest attempt."""
+    unended_ranks: tuple[RankState, ...] = ()
+    """The other ranks whose log is damaged, or torn and of the latest attempt."""
+    settings: dict[str, Any] | None = None
+    """All settings, flat, as numbers, text, booleans and None; None where they are not known."""
+    metrics: dict[str, MetricFacts] | None = None
+    """What each metric comes to; None where that is not known."""
+    metrics_left_out: int = 0
+    """Number of metrics that are not in ``metrics``, since there are too many."""
+    findings: dict[Severity, int] | None = None
+    """Number of findings by severity; None where nothing has checked the run."""
+    alerts: int | None = None
+    """Number of incidents that health rules find; None where none has read the run."""
+    open_alerts: int | None = None
+    """Number of those that have not ended."""
 
     def __getitem__(self, name: str) -> Any:
         """Return the column *name*."""
         return getattr(self, name)
 
-    def all(self) -> dict[str, Any]:
-        """Return every column by its name."""
-        return {name: self[name] for name in COLUMNS}
-
     @property
-    def run(self) -> str:
-        """See schemas/runs.json, as for all others."""
-        return self.summary.name
-
-    @property
-    def path(self) -> str:
-        """The directory of the run."""
-        return self.summary.directory
-
-    @property
-    def run_id(self) -> str | None:
-        """The id that the run gives itself."""
-        return _text(self.summary.start.get("run_id"))
-
-    @property
-    def name(self) -> str:
-        """The name by annotation, else the one that the run gives itself, else ``run``."""
-        return self.summary.annotations.name or self._own("name")
-
-    @property
-    def group(self) -> str | None:
-        """The group by annotation, else the one that the run names."""
-        return self.summary.annotations.group or self._own("group")
-
-    @property
-    def tags(self) -> list[str]:
-        """The tags that the run names, with those that annotations add, and without those that they remove."""
-        return self.summary.annotations.tags(self._own("tags"))
-
-    @property
-    def notes(self) -> str | None:
-        """The notes by annotation, else those that the run has."""
-        return self.summary.annotations.notes or self._own("notes")
-
-    @property
-    def starred(self) -> bool:
-        """Whether an annotation marks the run."""
-        return self.summary.annotations.starred
-
-    @property
-    def hidden(self) -> bool:
-        """Whether an annotation leaves the run out of lists."""
-        return self.summary.annotations.hidden
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What the run itself says where an annotation says otherwise: some of name, group, tags and notes."""
-        own = {key: self._own(key) for key in ("name", "group", "tags", "notes")}
-        return (
-            {key: value for key, value in own.items() if value != self[key]} if self.summary.annotations.count else {}
-        )
-
-    def _own(self, key: str) -> Any:
-        """Return what the run itself says: its name, group, tags or notes."""
-        found = self.summary.start.get(key)
-        if key == "tags":
-            return [tag for tag in found if isinstance(tag, str)] if isinstance(found, list) else []
-        return _text(found) or (self.run if key == "name" else None)
-
-    @property
-    def profile(self) -> str | None:
-        """The profile of the stream, else the dialect."""
-        summary = self.summary
-        return summary.profile or (summary.dialect.name if summary.dialect else None)
-
-    @property
-    def state(self) -> RunState:
-        """Whether the log is whole."""
-        return self.summary.state
-
-    @property
-    def is_final_loss_not_finite(self) -> bool:
-        """Whether the run has a loss at its end, and that is not finite."""
-        return self.summary.says_final_loss and finite(self.final_loss) is None
-
-    @property
-    def ended(self) -> Ended:
-        """Whether the run says that it ended."""
-        return self.summary.ended
-
-    @property
-    def reason(self) -> str | None:
-        """How the run ended."""
-        return _text(self.summary.reason)
-
-    @property
-    def error(self) -> str | None:
-        """What went wrong."""
-        return _text((self.summary.end or {}).get("error")) if self.ended == "yes" else None
-
-    @property
-    def sealed(self) -> bool:
-        """Whether the run has a seal."""
-        return self.summary.sealed
-
-    @property
-    def first_step(self) -> int | None:
-        """The first step."""
-        return self.summary.first_step
-
-    @property
-    def last_step(self) -> int | None:
-        """The last step."""
-        return self.summary.last_step
-
-    @property
-    def progress(self) -> float | None:
-        """The share of the planned steps that is done."""
-        return progress_of(self.last_step, self.settings)
-
-    @property
-    def remaining(self) -> float | None:
-        """The seconds that the planned steps still take, at the mean pace so far; None once the run has ended."""
-        if self.ended == "yes":
-            return None
-        return remaining_of(self.seconds, (self.first_step, self.last_step), planned_of(self.settings))
+    def columns(self) -> dict[str, Any]:
+        """Every column by its name."""
+        return {name: getattr(self, name) for name in COLUMNS}
 
     @property
     def state_text(self) -> str:
@@ -169,34 +105,12 @@ class RunFacts:
         return state_text(self.state, self.ended)
 
     @property
-    def final_loss(self) -> float | None:
-        """The loss at the end."""
-        return self.summary.final_loss
-
-    @property
-    def seconds(self) -> float | None:
-        """How long the run took."""
-        return self.summary.seconds
-
-    @property
-    def started_at(self) -> str | None:
-        """When the run started."""
-        return self.summary.started_at
-
-    @property
-    def records(self) -> int | None:
-        """Number of records."""
-        return self.summary.extent.records
-
-    @property
-    def bytes(self) -> int:
-        """Size of the stream."""
-        return self.summary.extent.size
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """All settings of the run: see ``settings_of``."""
-        return settings_of(self.summary.settled_start)
+    def warnings(self) -> list[str]:
+        """Why the run is not as well as its state says, in words."""
+        found = ["loss not finite"] if self.loss_not_finite else []
+        if len(self.unended_ranks) == 1:
+            return [*found, "rank {} {}".format(*self.unended_ranks[0])]
+        return [*found, f"{len(self.unended_ranks)} ranks torn or damaged"] if self.unended_ranks else found
 
 
 def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankState]:
@@ -209,14 +123,6 @@ def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankStat
         for each in ranks
         if each.state == "damaged" or (each.state == "torn" and is_of_latest_attempt(each.rank, world_size))
     ]
-
-
-def warnings_of(ranks: Sequence[tuple[int, str]], *, is_loss_not_finite: bool) -> list[str]:
-    """Return in words why a run is not as well as its state says: *ranks* are the other ones that are not whole."""
-    found = ["loss not finite"] if is_loss_not_finite else []
-    if len(ranks) == 1:
-        return [*found, f"rank {ranks[0][0]} {ranks[0][1]}"]
-    return [*found, f"{len(ranks)} ranks torn or damaged"] if ranks else found
 
 
 def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,10 +228,6 @@ def _digest(data: bytes) -> int:
     for byte in data:
         found = ((found ^ byte) * 0x01000193) & 0xFFFFFFFF
     return found
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

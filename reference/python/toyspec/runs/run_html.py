@@ -42,7 +42,7 @@ def _facts(run: RunSummary) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield TITLES[name], _text(value)
     for part in ("model", "config"):
-        members = run.settled_start.get(part)
+        members = run.start.get(part)
         if isinstance(members, dict) and members:
             named = [f"{_text(name)} {_text(value)}" for name, value in flat(members)]
             more = f", and {len(named) - _MOST_SETTINGS} more" if len(named) > _MOST_SETTINGS else ""

@@ -46,7 +46,7 @@ def summarize_run(
                 reading.give_numbers("steps")
             again.take(latest(reading, summary.attempts))
         summary = again
-    summary.report = report
+    summary.report, summary.choice = report, choice
     summary.dialect = report.dialect
     summary.describe(report.profile, Extent(report.state, report.records, report.size))
     return summary

@@ -12,10 +12,10 @@ from toyspec.format.numbers import finite_number, is_number_or_null, number
 from toyspec.format.profiles import closing_kind
 from toyspec.format.record_mapping import mapping_of
 from toyspec.format.run_files import run_of
-from toyspec.generated.runs import COLUMNS, LOSS_NAMES
+from toyspec.generated.runs import LOSS_NAMES
 from toyspec.generated.streams import STREAMS
 from toyspec.kaun.scalars import is_smaller_better
-from toyspec.reading.annotations import NONE, Annotations, read_annotations
+from toyspec.reading.annotations import NONE, read_annotations
 from toyspec.reading.attempts import Attempts, world_size_of
 from toyspec.reading.number_blocks import NumberBlock
 from toyspec.reading.placing import Placing, is_listed
@@ -25,7 +25,15 @@ from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve, TagCurve
 from toyspec.runs.metric_names import defined, goal_of, loss_among
-from toyspec.runs.run_facts import RunFacts, flat
+from toyspec.runs.run_facts import (
+    MetricFacts,
+    RunFacts,
+    planned_of,
+    progress_of,
+    remaining_of,
+    settings_of,
+    unended,
+)
 from toyspec.runs.series import Series
 from toyspec.system_calls import is_locked
 from toyspec.writing.clocks import utc_text
@@ -38,9 +46,7 @@ if TYPE_CHECKING:
     from toyspec.read_reports import ReadReport
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.number_blocks import Rows
-    from toyspec.reading.reader import AttemptView
     from toyspec.reading.records import Record
-    from toyspec.runs.history import History
     from toyspec.runs.run_facts import RankState
 
     Taken = Record | NumberBlock | RowBlock
@@ -59,9 +65,6 @@ class Extent(NamedTuple):
     """False where damage between the ends of the stream would not have been seen."""
 
 
-RunState = Literal["complete", "running", "torn", "damaged"]
-"""The state of a stream, or running if a writer has it open."""
-
 MOST_NAMES = 100_000
 """Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
 
@@ -76,20 +79,18 @@ _NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 class RunSummary:
     """The facts about one run that fit on a screen; only ``asked`` grows with it. Each ``Curve`` has *parts*."""
 
-    as_of: int | None = None
-    """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
     may_be_annotated = True
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
-    has_alerts: bool = True
-    """False where a catalog, which was built without health rules, does not know the number of incidents."""
+    is_sealed: bool | None = None
+    """Whether a seal is beside the stream, where a search has found that out."""
+    knows_metrics = True
+    """False where only the ends of the stream were taken in, which have not every value."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
-    read_rest: Callable[[], RunSummary] | None = None
-    """Where only the ends of the stream were read: returns the summary of all of it."""
     known_ranks: Sequence[RankState] | None = None
-    """The states of the logs of its other ranks, where they were found out before: of a run in a store or a catalog."""
+    """The states of the logs of its other ranks, where they were found out before: of a run in a store."""
     find_resumptions: Callable[[], Iterable[Record]] | None = None
-    """Where only the ends of the stream were read: finds all its resumptions in order, for which it reads the rest."""
+    """Where only the ends of a long stream were read: finds all its resumptions in order, in the rest of it."""
 
     def __init__(
         self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
@@ -107,7 +108,8 @@ class RunSummary:
         """The first run_start; the manifest of a kaun run; empty where there is none."""
         self.end: dict[str, Any] | None = None
         """The last run_end; None where there is none, and where the run has gone on after it."""
-        self._world_size: int | None = None
+        self.world_size: int | None = None
+        """Number of processes of the latest attempt; None where the run does not say it."""
         self.kinds: dict[str, int] = {}
         """Number of records by kind; metrics entries count as entry."""
         self.series: dict[str, Curve] = {}
@@ -135,17 +137,6 @@ class RunSummary:
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
 
-    def __repr__(self) -> str:
-        facts = self.facts
-        known = {"name": facts.name, "state": facts.state, "last_step": facts.last_step, "final_loss": facts.final_loss}
-        shown = "".join(f", {name}={value!r}" for name, value in known.items() if value is not None)
-        return f"{type(self).__name__}({self.directory!r}{shown})"
-
-    def _repr_html_(self) -> str:
-        from toyspec.runs.run_html import run_html
-
-        return run_html(self)
-
     @property
     def first_step(self) -> int | None:
         """Number of the first step in the run's own phase."""
@@ -172,21 +163,6 @@ class RunSummary:
         return run_of(self.path, STREAMS.get(self.profile or "", {}).get("file")) or "."
 
     @property
-    def sealed(self) -> bool:
-        """True if the run has a seal."""
-        return has_seal(self.directory)
-
-    @cached_property
-    def annotations(self) -> Annotations:
-        """What people and programs said about the run afterwards, read once."""
-        return read_annotations(self.path) if self.may_be_annotated else NONE
-
-    @property
-    def reason(self) -> Any:
-        """How the run ended, as it says it; None where it does not."""
-        return self.end.get("reason") if self.end else None
-
-    @property
     def ended(self) -> Ended:
         """Whether the run says that it ended; unknown where its format has no end."""
         if self.end is not None:
@@ -194,16 +170,6 @@ class RunSummary:
         if self.dialect is not None:
             return self.dialect.ended
         return "unknown" if closing_kind(self.profile) is None else "no"
-
-    @cached_property
-    def is_running(self) -> bool:
-        """True while a writer holds the stream; asked of the system once."""
-        return self.extent.state == "torn" and is_locked(self.path)
-
-    @property
-    def state(self) -> RunState:
-        """State of the stream; ``running`` for a torn one that a writer holds."""
-        return "running" if self.is_running else self.extent.state
 
     def smaller_is_better(self, name: str) -> bool | None:
         """Return whether smaller values of the series *name* are better; None if that is unknown."""
@@ -213,77 +179,12 @@ class RunSummary:
         goal = goal_of(name, self.goals)
         return None if goal in (None, "none") else goal == "min"
 
-    def count_alerts(self) -> Mapping[str, int | None] | None:
-        """Return the ``COUNTS`` that the health rules of the project make; None where the stream cannot be read."""
-        from toyspec.health.checking import counted_incidents
-        from toyspec.reading.log_detection import DialectChoice
-
-        return counted_incidents(self.path, self.choice or DialectChoice())
-
     def best(self, name: str) -> tuple[int, float] | None:
         """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
-        if self.read_rest is not None:
-            return self._whole.best(name)
         curve, smaller = self.series.get(name), self.smaller_is_better(name)
         if curve is None or smaller is None:
             return None
         return curve.lowest if smaller else curve.highest
-
-    def row(self) -> dict[str, Any]:
-        """Return the facts as one flat row: what every run has, model, config, and last and best value of each series.
-
-        All of the stream is read for that, once.
-        """
-        if self.read_rest is not None:
-            return self._whole.row()
-        found = self.facts.all()
-        for part in ("model", "config"):
-            if isinstance(self.settled_start.get(part), dict):
-                found |= {f"{part}.{name}": value for name, value in flat(self.settled_start[part])}
-        found |= {f"last.{name}": curve.last[1] for name, curve in self.series.items() if curve.last is not None}
-        best = {name: self.best(name) for name in self.series}
-        return found | {f"best.{name}": point[1] for name, point in best.items() if point is not None}
-
-    @cached_property
-    def _whole(self) -> RunSummary:
-        return self if self.read_rest is None else self.read_rest()
-
-    def cell(self, column: str) -> Any:
-        """Return the value of *column* in the row, None if it has none. What every run has costs no row."""
-        return self.facts[column] if column in COLUMNS else self.row().get(column)
-
-    def history(
-        self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
-    ) -> History:
-        """Return every value that the run has logged, read from its stream: see ``toyspec.history``."""
-        from toyspec.runs.history import history
-
-        return history(self.path, metrics, x, attempts=attempts, dialect=self.choice or "auto")
-
-    @cached_property
-    def settled_start(self) -> dict[str, Any]:
-        """``start`` with the settings of all resumptions, also of those that the ends of a long stream do not show."""
-        if self.find_resumptions is None:
-            return self.start
-        return reduce(start_after, self.find_resumptions(), self.start)
-
-    @property
-    def world_size(self) -> int | None:
-        """Number of processes of the latest attempt; None where the run does not say it."""
-        resumptions = () if self.find_resumptions is None else self.find_resumptions()
-        sizes = [size for record in resumptions if (size := world_size_of(record)) is not None]
-        return sizes[-1] if sizes else self._world_size
-
-    @cached_property
-    def facts(self) -> RunFacts:
-        """What every run has, by the names of its columns."""
-        return RunFacts(self)
-
-    @property
-    def name(self) -> str:
-        """Last part of the path of the run; where another program names its runs in their logs, that name."""
-        named = self.start.get("name") if self.dialect is not None else None
-        return named if isinstance(named, str) else os.path.basename(os.path.abspath(self.directory))
 
     @property
     def loss_name(self) -> str | None:
@@ -298,56 +199,127 @@ class RunSummary:
         name = self.loss_name
         return None if name is None else self.series[name]
 
-    @property
-    def final_loss(self) -> float | None:
-        """Loss at the end, by run_end, else by the last step; None where it is unknown or was not finite.
-
-        A loss that was logged beside the steps, as for steps that a program repeats, is not that of a step.
-        """
-        if self.end is not None and self._end_says_loss:
-            return number(self.end["final_loss"])
-        if self._step_loss is not None:
-            return self._step_loss[0]
-        loss = self.loss
-        return loss.last[1] if loss is not None and loss.last is not None else None
-
     @cached_property
     def missing(self) -> dict[str, Counter[str]]:
         """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
         return nothing_missing()
 
-    @property
-    def says_final_loss(self) -> bool:
-        """True when the run says its loss at the end, also where that was not finite."""
-        return self._end_says_loss or self.loss is not None
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What the run comes to."""
+        directory, extent, end = self.directory, self.extent, self.end or {}
+        is_running = extent.state == "torn" and is_locked(self.path)
+        if is_running:
+            self.settle()
+        processes = self._processes()
+        start = self.start
+        named = _text(start.get("name"))
+        run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
+        said = read_annotations(self.path) if self.may_be_annotated else NONE
+        tags = start.get("tags")
+        own: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
+        own |= {
+            "name": named or run,
+            "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
+        }
+        now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
+        now["tags"] = said.tags(own["tags"])
+        # What resumptions between the ends have changed is searched for where it is asked for.
+        is_settled = self.find_resumptions is None
+        settings = settings_of(start) if is_settled else {}
+        seconds, steps = self._seconds(), (self.first_step, self.last_step)
+        loss, has_loss = self._final_loss()
+        return RunFacts(
+            run=run, path=directory, run_id=_text(start.get("run_id")), **now,
+            starred=said.starred, hidden=said.hidden,
+            profile=self.profile or (self.dialect.name if self.dialect else None),
+            state="running" if is_running else extent.state, ended=self.ended,
+            reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
+            sealed=has_seal(directory) if self.is_sealed is None else self.is_sealed,
+            first_step=steps[0], last_step=steps[1],
+            progress=progress_of(steps[1], settings),
+            remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned_of(settings)),
+            final_loss=loss, loss_not_finite=has_loss and loss is None,
+            seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
+            stream=self.path, read="ends" if extent.records is None else "whole",
+            annotated=said.count > 0,
+            said={key: value for key, value in own.items() if value != now[key]} if said.count else {},
+            dialect=self.dialect, **processes,
+            settings=settings if is_settled else None,
+            metrics={name: self._metric_facts(name) for name in self.series} if self.knows_metrics else None,
+            metrics_left_out=self.metrics_left_out,
+        )  # fmt: skip
 
-    @property
-    def _end_says_loss(self) -> bool:
-        found = "" if self.end is None else self.end.get("final_loss", "")
-        return is_number_or_null(found)
+    def settle(self) -> None:
+        """Search the middle of a long stream for resumptions and their settings."""
+        if self.find_resumptions is not None:
+            resumptions = list(self.find_resumptions())
+            self.start = reduce(start_after, resumptions, self.start)
+            sizes = [size for record in resumptions if (size := world_size_of(record)) is not None]
+            self.world_size = sizes[-1] if sizes else self.world_size
+            self.find_resumptions = None
+            self.__dict__.pop("facts", None)
 
-    @property
-    def seconds(self) -> float | None:
-        """Time from the start of the run to its last record; None where no record has one, or all steps are at 0."""
+    def _processes(self) -> dict[str, Any]:
+        """Return the number of processes, and which of the other ranks are not whole."""
+        # Imported here: it reads the ends of streams.
+        from toyspec.runs.rank_states import states_of_other_ranks
+
+        known = states_of_other_ranks(self.path) if self.known_ranks is None else self.known_ranks
+        broken = unended(known, None)
+        if broken:
+            # Of a long run, its size is searched for.
+            self.settle()
+        size = self.world_size
+        return {"world_size": size, "unended_ranks": tuple(unended(broken, size))}
+
+    def _metric_facts(self, name: str) -> MetricFacts:
+        curve, smaller = self.series[name], self.smaller_is_better(name)
+        best_step, best = self.best(name) or (None, None)
+        last_step, last = curve.last or (None, None)
+        step_name = self.axis_of(name)
+        return MetricFacts(
+            count=curve.count, nan=curve.not_finite,
+            first=curve.first[1] if curve.first else None,
+            last=curve.last_finite, last_step=last_step,
+            last_not_finite=curve.last is not None and last is None,
+            best=best, best_step=best_step,
+            goal=None if smaller is None else "min" if smaller else "max",
+            step_name=None if step_name == name else step_name,
+        )  # fmt: skip
+
+    def _final_loss(self) -> tuple[float | None, bool]:
+        """Return the loss at the end, by run_end, else by the last step, and whether there is one, finite or not.
+
+        A loss that was logged beside the steps, as for steps that a program repeats, is not that of a step.
+        """
+        said: Any = "" if self.end is None else self.end.get("final_loss", "")
+        if is_number_or_null(said):
+            return finite_number(said), True
+        loss = self.loss
+        if self._step_loss is not None:
+            return self._step_loss[0], True
+        return loss.last[1] if loss is not None and loss.last is not None else None, loss is not None
+
+    def _seconds(self) -> float | None:
+        """Return the time from the start to the last record; None where no record has one, or all steps are at 0."""
         is_timeless = not self.last_time and self.first_step != self.last_step
         if self.first_time is None or self.last_time is None or is_timeless:
             return None
-        begin = self.first_time if self._time_origin == "unix" else 0.0
-        return self.last_time - begin
+        return finite_number(self.last_time - (self.first_time if self._time_origin == "unix" else 0.0))
 
-    @property
-    def started_at(self) -> str | None:
-        """Wall-clock time of the start as the run says it, RFC 3339; None where it does not."""
-        started = self.start.get("started_at")
+    def _started_at(self, start: Mapping[str, Any]) -> str | None:
+        started = start.get("started_at")
         if isinstance(started, str):
             return started
         is_clock = self._time_origin == "unix" and self.profile != "kaun/v1"
-        created = self.first_time if is_clock else number(self.start.get("created_at"))
+        created = self.first_time if is_clock else number(start.get("created_at"))
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
 
     def describe(self, profile: Profile | None, extent: Extent) -> None:
         """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
         self.profile, self.extent = profile, extent
+        self.__dict__.pop("facts", None)
         if self.dialect is not None:
             self.start = manifest_start(os.path.dirname(self.path), self.dialect.name) | self.start
         if profile == "kaun/v1":
@@ -382,7 +354,7 @@ class RunSummary:
                 # A resumption before it, in a log whose first lines are lost, has settings alone.
                 self.start = _with_settings(start, self.start.get("config"))
         self.start = start_after(self.start, record)
-        self._world_size = world_size_of(record) or self._world_size
+        self.world_size = world_size_of(record) or self.world_size
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
@@ -531,6 +503,10 @@ class RunSummary:
         if origin == self._time_origin:
             self.first_time = seconds if self.first_time is None else self.first_time
             self.last_time = seconds
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.format.profiles import EVENTS_FILE
 from toyspec.reading.reader import read
-from toyspec.runs.run_log import RunLog
 from toyspec.trainer.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -45,16 +44,22 @@ class Baseline:
 
         Raises StreamError if it is not a run or is damaged, and SettingsError when its run_start is invalid.
         """
-        log = RunLog.open(path)
-        if log.run_id is None or log.config.event is None:
-            raise SettingsError(f"{path}: its run_start is invalid; see `toyspec check {path}`")
-        self.run_id = log.run_id
-        self._trained = {step: loss for step, loss in log.loss_by_step if loss is not None}
+        start: Record | None = None
+        self._trained: dict[int, float] = {}
         self._evaluated: dict[int, float] = {}
         for record in read(os.path.join(path, EVENTS_FILE), profile="toy/v1", attempts="latest"):
+            start = record if record.kind == "run_start" and start is None else start
             step, loss = _number(record, "step"), _number(record, "loss")
-            if record.kind == "eval" and record.get("name") == evaluation and step is not None and loss is not None:
+            if step is None or loss is None:
+                continue
+            if record.kind == "eval" and record.get("name") == evaluation:
                 self._evaluated[int(step)] = loss
+            elif record.kind == "step" and record.get("phase", _phase(start)) == _phase(start):
+                self._trained[int(step)] = loss
+        run_id = None if start is None or start.event is None else start.get("run_id")
+        if not isinstance(run_id, str):
+            raise SettingsError(f"{path}: its run_start is missing or invalid; see `toyspec check {path}`")
+        self.run_id = run_id
 
     def compare(self, step: int, losses: Losses) -> BaselineComparison | None:
         """Return how *losses* compare at the train step *step*; None when the baseline has nothing there.
@@ -73,6 +78,11 @@ class Baseline:
         if PAR_FROM <= ratio <= PAR_TO:
             return BaselineComparison("par", own - other, ratio)
         return BaselineComparison("ahead" if ratio < 1 else "behind", own - other, ratio)
+
+
+def _phase(start: Record | None) -> object:
+    """Return the phase of the run whose losses count."""
+    return "train" if start is None else start.get("phase", "train")
 
 
 def perplexity(loss: float) -> float:

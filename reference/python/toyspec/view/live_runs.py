@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.identities import Identity
-    from toyspec.view.roots import CataloguedRun, Root
+    from toyspec.view.roots import Root, ShownRun
 
 
 _MOST_CHANGES = 4096
@@ -316,9 +316,6 @@ class LiveRuns:
     def _annotate(self, entry: ViewedRun) -> None:
         """Take in what the annotations of a run say now; a scan that began before does not undo it."""
         entry.is_annotated_since = True
-        annotations = entry.annotations()
-        if entry.file is not None:
-            entry.file.scan.summary.annotations = annotations
         if entry.row is None:
             return
         row = entry.with_what_is_beside(entry.row)
@@ -384,7 +381,7 @@ class LiveRuns:
         if new and self._is_started:
             self._learn(new)
 
-    def take_catalogued(self, root: CatalogRoot, found: Iterable[CataloguedRun]) -> None:
+    def take_catalogued(self, root: CatalogRoot, found: Iterable[ShownRun]) -> None:
         """Take in what a catalog has *found* below *root*, in place of what it had before."""
         with self._lock:
             gone = {entry.path: entry for entry in self._of(root)}

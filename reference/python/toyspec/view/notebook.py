@@ -7,7 +7,7 @@ import time
 from html import escape
 from typing import TYPE_CHECKING
 
-from toyspec.runs.summary import RunSummary
+from toyspec.runs.run import Run
 from toyspec.view.report import DEFAULT_BUCKETS, html_report
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ReportFrame:
 
 
 def report(
-    runs: RunSummary | str | os.PathLike[str] | Iterable[RunSummary | str | os.PathLike[str]],
+    runs: Run | str | os.PathLike[str] | Iterable[Run | str | os.PathLike[str]],
     *,
     height: int = 600,
     buckets: int = DEFAULT_BUCKETS,
@@ -49,8 +49,8 @@ def report(
     shown. *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too
     large for a notebook, and StreamError for a run that cannot be read.
     """
-    several = [runs] if isinstance(runs, (RunSummary, str, os.PathLike)) else runs
-    paths = [run.path if isinstance(run, RunSummary) else os.fspath(run) for run in several]
+    several = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
+    paths = [run.path if isinstance(run, Run) else os.fspath(run) for run in several]
     page, number = html_report(paths, now=time.time(), buckets=buckets)
     if len(page) > MOST_BYTES:
         raise ValueError(

@@ -132,7 +132,7 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
         file.read_whole()
         if not file.is_known:
             return None
-        row = row_of(file.scan.summary, run)
+        row = row_of(file.scan.summary.facts, run, list(ranks_beside(path)))
         report = check_run(path, choice)
         row["findings"] = counted(report)
         detail = detail_of(path, row, choice, report)

@@ -9,24 +9,21 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from toyspec.catalog.layout import MANIFEST, read_manifest
-from toyspec.catalog.tables import decoded
 from toyspec.errors import CatalogError
 from toyspec.escaping import encodable
 from toyspec.format.run_files import run_of
 from toyspec.places.addresses import is_address, public
-from toyspec.runs.rows import ROW, named_members, remarks, shown_fact, shown_tags
-from toyspec.runs.run_facts import cut
+from toyspec.runs.rows import row_of
 from toyspec.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from toyspec.catalog.reading import ShownRun
     from toyspec.view.viewed_runs import ViewedCatalogRun
 
 
@@ -65,8 +62,8 @@ class Root:
         return os.path.relpath(place or ".", self.path).replace(os.sep, "/")
 
 
-class CataloguedRun(NamedTuple):
-    """A run as its catalog has it."""
+class ShownRun(NamedTuple):
+    """A run as its catalog has it, with its place below a root."""
 
     stream: str
     run: str
@@ -94,20 +91,21 @@ class CatalogRoot(Root):
             return "."
         return (path if whole else run_of(path)).replace(os.sep, "/")[len(self.path) :].strip("/") or "."
 
-    def runs(self, *, is_only: bool) -> Iterator[CataloguedRun]:
+    def runs(self, *, is_only: bool) -> Iterator[ShownRun]:
         """Yield the runs below this root; unless it *is_only* one, ids begin with its name. Raise CatalogError."""
         # Imported here: other roots do not need it, and start-up time counts.
-        from toyspec.catalog.reading import shown_runs
+        from toyspec.catalog.run_table import RunTable
 
         name = encodable(self.name)
         known: set[str] = set()
-        for shown in shown_runs(self.catalog):
-            if not _is_below(shown.stream, self.path):
+        for facts, identity in RunTable(self.catalog).rows():
+            if not _is_below(facts.stream, self.path):
                 continue
-            run = run_id(self, shown.stream, is_only=is_only, taken=known)
+            run = run_id(self, facts.stream, is_only=is_only, taken=known)
             known.add(run)
-            row = _row(shown, encodable(run)) | ({} if is_only else {"root": name})
-            yield CataloguedRun(shown.stream, run, shown.identity, shown.bytes, msgspec.json.encode(row))
+            others = () if is_address(facts.stream) else list(ranks_in(identity))
+            row = row_of(facts, run, others) | ({} if is_only else {"root": name})
+            yield ShownRun(facts.stream, run, identity, facts.bytes, msgspec.json.encode(row))
 
     def note(self, entry: ViewedCatalogRun) -> None:
         """Take in that *entry* was looked at, and say what has changed since the catalog was written."""
@@ -133,23 +131,6 @@ class CatalogRoot(Root):
         return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.version[0] / 1e9))
 
 
-class _Metric(msgspec.Struct):
-    """What a table shows of a metric; a catalog has more."""
-
-    last: float | None = None
-    best: float | None = None
-    goal: str | None = None
-    count: int = 0
-    nan: int = 0
-    finite: float | msgspec.UnsetType = msgspec.UNSET
-    """The last finite value where the last one is not."""
-    last_not_finite: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where the last value is not finite."""
-
-
-_metrics = msgspec.json.Decoder(dict[str, _Metric])
-
-
 def catalog_roots(catalog: str, name: str | None = None) -> list[CatalogRoot]:
     """Return the roots of the catalog in the directory *catalog*, a single one as *name*; raise CatalogError."""
     paths = read_manifest(catalog).roots
@@ -171,40 +152,6 @@ def is_catalog(path: str) -> bool:
 def _is_below(path: str, root: str) -> bool:
     outer = root.rstrip("/" + os.sep)
     return path == root or path.startswith((f"{outer}/", outer + os.sep))
-
-
-def _row(shown: ShownRun, run: str) -> dict[str, Any]:
-    """Return the row of a run: see ``toyspec.runs.rows``."""
-    dialect = decoded(shown.dialect)
-    others = () if is_address(shown.stream) else list(ranks_in(shown.identity))
-    return {
-        "id": run,
-        **{name: shown_fact(getattr(shown, name)) for name in ROW},
-        "name": cut(shown.name or shown.run),
-        "tags": shown_tags(shown.tags),
-        "profile": None if dialect else shown.profile,
-        "dialect": dialect["name"] if dialect else None,
-        **named_members(decoded(shown.settings) or {}, _shown_metrics(shown.metrics or "{}")),
-        "findings": {"error": shown.errors, "warning": shown.warnings, "info": shown.infos},
-        **({} if shown.alerts is None else {"alerts": shown.alerts, "open_alerts": shown.open_alerts}),
-        "message": None,
-        **remarks(
-            is_loss_not_finite=shown.said_loss == "null",
-            world_size=shown.world_size,
-            other_ranks=others,
-            unended_ranks=decoded(shown.unended_ranks) or (),
-        ),
-    }
-
-
-def _shown_metrics(text: str) -> dict[str, _Metric]:
-    found = _metrics.decode(text)
-    for metric in found.values() if '"last":null' in text else ():
-        if metric.last is None and metric.count:
-            metric.last_not_finite = True
-        if metric.finite is not msgspec.UNSET:
-            metric.last, metric.finite = metric.finite, msgspec.UNSET
-    return found
 
 
 def _counted(number: int, one: str, several: str, what: str) -> str:

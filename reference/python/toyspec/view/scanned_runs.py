@@ -128,7 +128,6 @@ class ScannedRun:
     def _describe(self) -> None:
         feed = self._feed.feed_now
         summary = self.scan.summary
-        summary.__dict__.pop("is_running", None)
         if not isinstance(feed, RecordFeed):
             summary.dialect = feed.use
         size = self._stream.size if self._stream.is_compressed else feed.size

@@ -14,9 +14,10 @@ from toyspec.distributed.running import Work, batches, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import StreamError, UnknownFormatError
 from toyspec.findings import FileReport
+from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
-from toyspec.runs.rank_states import ranks_in_store
+from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.rows import row_of, unreadable_row
 from toyspec.system_calls import cause_of
 from toyspec.view.counted_alerts import AlertCount, count_alerts
@@ -73,8 +74,10 @@ class Scanned(NamedTuple):
 def row_of_work(summary: RunSummary, work: ScanWork) -> dict[str, Any]:
     """Return the row of *summary*, that of the stream of *work*, with what a search has found beside it."""
     summary.may_be_annotated = work.may_be_annotated
-    summary.known_ranks = ranks_in_store(work.path, work.beside)
-    return row_of(summary, work.run)
+    if is_address(work.path):
+        summary.known_ranks = states_of_other_ranks(work.path, work.beside)
+        return row_of(summary.facts, work.run)
+    return row_of(summary.facts, work.run, list(ranks_beside(work.path)))
 
 
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
@@ -110,7 +113,7 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
     # The rest of the stream is read next; this row is to be there before.
-    summary.find_resumptions = None
+    summary.find_resumptions, summary.knows_metrics = None, True
     row = row_of_work(summary, work)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toyspec.reading.annotations import Annotations
     from toyspec.view.identities import Identity
-    from toyspec.view.roots import CatalogRoot, CataloguedRun, Root
+    from toyspec.view.roots import CatalogRoot, Root, ShownRun
     from toyspec.view.scanned_runs import ScannedRun
 
 # The ends of an object cost two requests and 128 KiB.
@@ -132,14 +132,14 @@ class ViewedCatalogRun(ViewedRun):
 
     root: CatalogRoot
 
-    def __init__(self, root: CatalogRoot, found: CataloguedRun, revision: int) -> None:
+    def __init__(self, root: CatalogRoot, found: ShownRun, revision: int) -> None:
         self.run, self.root, self.path = found.run, root, found.stream
         self.changed_at = 0.0
         self.file = None
         self.lock = threading.Lock()
         self.take(found, revision)
 
-    def take(self, found: CataloguedRun, revision: int) -> None:
+    def take(self, found: ShownRun, revision: int) -> None:
         """Take what a catalog has *found*, in place of what was known."""
         self.found, self.revision, self.beside = found, revision, found.identity
         self.version = found.identity.partition(" ")[0]

@@ -50,12 +50,12 @@ function endedOf({ end, profile, hasReached }: Scan): Run["ended"] {
 }
 
 /** Returns the loss that the end of a run says, else that of its last step; NaN where it was not finite, null where it is unknown. */
-function finalLossOf({ end, profile, latest, stepLoss }: Scan): number | null {
+function finalLossOf({ end, profile, latest, stepLoss, hasSteps }: Scan): number | null {
   const said = end?.["final_loss"];
   if (said === null || typeof said === "number") return finite(said ?? NaN) ?? NaN;
   // One that was logged beside the steps, as for steps that a program repeats, is not that of a step.
   if (stepLoss !== null) return finite(stepLoss) ?? NaN;
-  const name = profile === "kaun/v1" || profile === null ? LOSS_NAMES.find((tag) => latest.has(tag)) : "loss";
+  const name = profile === "metrics/v1" || hasSteps ? "loss" : LOSS_NAMES.find((metric) => latest.has(metric));
   const loss = latest.get(name ?? "");
   return loss === undefined ? null : (finite(loss.final) ?? NaN);
 }

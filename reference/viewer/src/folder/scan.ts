@@ -82,7 +82,7 @@ export class Scan {
   private lastKind: string | null = null;
   private place: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
   private endsStretch = true;
-  private hasSteps = false;
+  hasSteps = false;
   private planned: number | null = null;
   private firstPlace: number | null = null;
   private lastPlace = -Infinity;

@@ -59,7 +59,7 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
 
 def facts_object(facts: RunFacts) -> dict[str, Any]:
     """Return every column of schemas/runs.json of a run, by its name."""
-    return {name: encodable(value) if isinstance(value, str) else value for name, value in facts.all().items()}
+    return {name: encodable(value) if isinstance(value, str) else value for name, value in facts.columns.items()}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from toyspec.cli.figures import cell, duration, share
 from toyspec.cli.run_tables import colored_as
 from toyspec.escaping import shortened
 from toyspec.findings import state_text
-from toyspec.runs.columns import asks_for_hidden, field_of, in_order, text_of
-from toyspec.runs.expressions import Question
+from toyspec.runs.columns import asks_for_hidden, in_order, meets
 from toyspec.runs.metric_names import losses_first
-from toyspec.runs.run_facts import warnings_of
+from toyspec.runs.rows import facts_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +45,7 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
     state, reason = row["state"], row["reason"]
     if reason in (None, "completed") or state in ("running", "torn"):
         text = state_text(state, row["ended"])
-        warnings = warnings_of(row.get("unended_ranks", ()), is_loss_not_finite="loss_not_finite" in row)
+        warnings = facts_of_row(row).warnings
         return ", ".join([text, *warnings]), STATES.get(colored_as(state, warnings), "")
     text = shortened(reason, _TITLE_COLUMNS)
     return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
@@ -172,7 +171,7 @@ def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -
     Hidden runs are left out, unless the filter asks for them.
     """
     with_hidden = asks_for_hidden(wanted)
-    found = [row for row in rows if (with_hidden or not row["hidden"]) and wanted.holds(_question(row))]
+    found = [row for row in rows if (with_hidden or not row["hidden"]) and meets(facts_of_row(row), [wanted])]
     if sort == "name":
         return sorted(found, key=lambda row: (row["name"], row["id"]))
     facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
@@ -187,7 +186,3 @@ def metrics_of(rows: Iterable[Row]) -> list[str]:
 
 def _key(row: Row, sort: str, metric: str) -> Any:
     return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[_FACTS.get(sort, sort)]
-
-
-def _question(row: Row) -> Question:
-    return Question(lambda name: field_of(row, name), lambda: text_of(row))
