@@ -227,7 +227,7 @@ def test_files_are_opened_for_reading_in_one_place() -> None:
     """Only toyspec.files can refuse what is not a file. Resources are files of the package, and a number is open."""
     package = Path(toyspec.__file__).parent
     homes = {"files.py", "resources.py", "trainer/text.py", "cli/main.py"}
-    reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax]b?")')
+    reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax][+b]*")')
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
     assert homes == found
 

@@ -53,13 +53,8 @@ class ConsoleLog(Companionship):
         self._file: TextIO | None = None
         self._streams: dict[str, _Both] = {}
         try:
-            self._file = open(  # noqa: SIM115 - until stop
-                self._path,
-                "a",
-                encoding="utf-8",
-                errors="backslashreplace",
-                opener=lambda name, flags: os.open(name, flags | NO_LINK, 0o666),
-            )
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
+            self._file = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             say(f"{self._path}: {cause_of(error)}; what the program prints is not kept")
             return
