@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from codegen import sources
 from toyspec import read
-from toyspec.convert.format_modules import FORMATS, exportable, importable
+from toyspec.convert.destinations.tools import TOOLS, exportable
+from toyspec.convert.format_modules import importable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +105,5 @@ def support(name: str, direction: Literal["import", "export"]) -> str:
     if name not in (importable() if direction == "import" else exportable()):
         return "no"
     # A dialect that is read in place needs nothing, whatever the other files of its program need.
-    known = FORMATS.get(name) if name in exportable() else None
-    needs = known.export_needs if known is not None and direction == "export" else None
+    needs = TOOLS[name].extra if direction == "export" else None
     return f"with `toyspec[{needs}]`" if needs else "yes"

@@ -31,7 +31,7 @@ def samples() -> list[Path]:
 
 def importable_samples() -> list[Path]:
     """Return the directories of the samples that can be imported without another package."""
-    return [path for path in samples() if path.name in FORMATS and FORMATS[path.name].import_needs is None]
+    return [path for path in samples() if path.name in FORMATS and FORMATS[path.name].needs is None]
 
 
 def accounted(report: ConversionReport) -> ConversionReport:

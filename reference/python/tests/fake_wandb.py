@@ -25,6 +25,23 @@ class Settings:
 class Histogram:
     def __init__(self, np_histogram):
         self.counts, self.edges = map(list, np_histogram)
+        self.shown = {"counts": self.counts, "edges": self.edges}
+
+class Table:
+    def __init__(self, columns, rows, allow_mixed_types):
+        self.shown = ["Table", columns, rows]
+
+class Image:
+    def __init__(self, path, caption=None):
+        if not os.path.getsize(path):
+            raise ValueError("needs Pillow")
+        self.shown = [type(self).__name__, os.path.basename(path), caption]
+
+class Audio(Image):
+    pass
+
+class Video(Image):
+    pass
 
 class Run:
     offline = False
@@ -39,8 +56,11 @@ class Run:
         _kept("define_metric", [name, options])
 
     def log(self, row, step, commit):
-        shown = {k: {"counts": v.counts, "edges": v.edges} if isinstance(v, Histogram) else v for k, v in row.items()}
+        shown = {k: getattr(v, "shown", v) for k, v in row.items()}
         _kept("log", [shown, step])
+
+    def alert(self, **members):
+        _kept("alert", members)
 
     def finish(self, exit_code):
         _kept("finish", exit_code)
@@ -69,6 +89,10 @@ class FakeWandb:
     def fail(self, *calls: str) -> None:
         """Let these calls fail from now on."""
         self._monkeypatch.setenv("FAKE_WANDB_FAILS", " ".join(calls))
+
+    def forget(self) -> None:
+        """Forget all calls."""
+        self._file.write_text("")
 
     def calls(self, name: str) -> list[Any]:
         """Return what each call of *name* was handed."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from toyspec.mirrors.destination import MirroredRun, NumberedRow
+from toyspec.convert.destinations.destination import Destination, End, Lost, RunHead
+from toyspec.convert.run_items import Row
 from toyspec.mirrors.mirroring import Timing
-from toyspec.mirrors.rows import SentHistogram
 
 Behaviour = Literal["good", "refuses", "keeps and fails", "keeps half and fails", "hangs up"]
 Knowledge = Literal["counts", "is asked", "has ids"]
@@ -79,55 +79,53 @@ class RowService:
         self._server.server_close()
 
 
-class HttpDestination:
+class HttpDestination(Destination):
     """A run in a RowService, which knows what it has in one of three ways."""
 
     def __init__(self, url: str, knowledge: Knowledge) -> None:
-        self._url = url
+        super().__init__(url)
         self._knowledge = knowledge
-        self._run: MirroredRun | None = None
 
-    def open(self, run: MirroredRun, place: Any) -> int | None:
+    def open(self, run: RunHead, place: Any = None) -> int | None:
         """Return the number of rows where the service counts them."""
-        self._run = run
+        self.run = run
         rows = self._call(None)
         return len(rows) if self._knowledge == "counts" else None
 
-    def missing(self, rows: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
+    def missing(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows that the service does not have, where it is asked."""
         if self._knowledge != "is asked":
             return rows
         there = {row["line"] for row in self._call(None)}
-        return [item for item in rows if item.row.line not in there]
+        return [row for row in rows if row.line not in there]
 
-    def send(self, rows: Sequence[NumberedRow]) -> int:
-        """Send *rows*."""
-        assert self._run is not None
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
+        """Send the values of *rows*; the row of the start has none."""
         has_ids = self._knowledge == "has ids"
         sent = [
             {
-                "run": self._run.identity,
+                "run": self.run.identity,
                 "line": row.line,
                 "step": row.step,
-                "values": {k: None if isinstance(v, SentHistogram) else v for k, v in row.values.items()},
-                "id": f"{self._run.identity}-{row.line}" if has_ids else None,
+                "values": {item.name: item.value for item in row.items if item.kind == "measure"},
+                "id": f"{self.run.identity}-{row.line}" if has_ids else None,
             }
-            for _, row in rows
+            for row in rows
+            if row.number >= 0
         ]
-        self._call({"rows": sent})
-        return len(rows)
+        if sent:
+            self._call({"rows": sent})
+            self.place = len(sent)
+        return []
 
-    def finish(self, reason: str, t: float) -> None:
+    def close(self, end: End | None) -> None:
         """Send the end."""
-        self._call({"ending": reason})
-
-    def close(self) -> None:
-        """Do nothing."""
+        if end is not None:
+            self._call({"ending": end.reason})
 
     def _call(self, content: Any) -> Any:
-        assert self._run is not None
         data = None if content is None else json.dumps(content).encode()
-        with urllib.request.urlopen(self._url + self._run.identity, data, timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.into}{self.run.identity}", data, timeout=5) as answer:
             return json.loads(answer.read())
 
 

@@ -15,8 +15,8 @@ import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
-from toyspec.cli import mirror as mirror_command
 from toyspec.cli.main import main
+from toyspec.convert.destinations.destination import Destination
 
 
 def sent(directory: Path, out: Path) -> dict[str, list[float | None]]:
@@ -141,7 +141,7 @@ def test_services_are_read_once_more_after_success_only(
 ) -> None:
     """A server that is asked for figures keeps them until it was; after a failure nothing waits."""
     found: list[bool] = []
-    monkeypatch.setattr(mirror_command, "wait_until_read", lambda *_: found.append(True))
+    monkeypatch.setattr(Destination, "wait_until_read", lambda *_: found.append(True))
     run = tmp_path / "runs" / "a"
     if status == 0:
         write_steps(run, [1.0], ending="completed")

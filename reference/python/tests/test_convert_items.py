@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.convert import incoming_files, sources
-from toyspec.convert.exported_runs import ExportedRun, bins_of, by_record
+from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.incoming_files import file_below
 from toyspec.convert.intake import Intake
 from toyspec.convert.losses import NO_PLACE, Ledger
+from toyspec.convert.run_items import items_of
 from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
 from toyspec.convert.wandb_media import lines_of, taken_objects
 from toyspec.errors import SourceError
 from toyspec.places.place import Entry
+from toyspec.reading.attempts import Attempts
+from toyspec.reading.records import RecordFeed
 from toyspec.writing.media import File
 
 if TYPE_CHECKING:
@@ -79,33 +82,31 @@ def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:
 def test_items_of_a_run_are_these(tmp_path: Path) -> None:
     """Every member of a record is an item with name, value, time, step and place; what is superseded is dropped."""
     run, ledger = bundle(tmp_path / "a", *RECORDS), Ledger()
-    found = [(item.kind, item.name, item.value, *item[4:]) for item in run.items(ledger, attempts="all")]
+    rows = list(run.rows(ledger, attempts=True))
+    found = [(item.kind, item.name, item.value, *item[4:]) for row in rows for item in row.items]
     assert (ITEMS, len(ITEMS), {}) == (found, ledger.items, lost(ledger))
-    latest = list(run.items(ledger))
+    latest = [item for row in run.rows(ledger) for item in row.items]
     gone = [item for item in ITEMS if item[5] in ("line 3: train/loss at step 2", "line 4: note")]
     kept = [item for item in ITEMS if item not in gone and item[0] != "resume"]
     assert kept == [(item.kind, item.name, item.value, *item[4:]) for item in latest]
     values = ["0.4", '{"kind":"note","t":2.5,"text":"hm","step":2}']
     assert {"superseded": [(item[5], value, None) for item, value in zip(gone, values, strict=True)]} == lost(ledger)
     assert (2 * len(ITEMS), 1, 2) == (ledger.items, ledger.carried, ledger.drops)
-    sizes = [len(group) for group in by_record(iter(latest))]
-    assert [5, 2, 1, 1, 3, 1, 1, 2] == sizes
+    assert [5, 2, 1, 1, 1, 1, 1, 3, 1, 1, 2] == [len(row.items) for row in rows]
     assert ["good"] == [item.value for item in latest if item.kind == "text"]
 
 
 def test_facts_of_a_run_are_these(tmp_path: Path) -> None:
     """Settings, start, end and times are those of the first and last record."""
     run = bundle(tmp_path / "a", *RECORDS)
-    assert ({"lr": 0.5, "net/depth": 2, "net/own": {}}, "a") == (run.settings, run.run_id)
-    assert (1780219800.0, 1780219801.5, RECORDS[-1]) == (run.started, run.wall(1.5), run.end)
-    ledger = Ledger()
-    items = list(run.items(Ledger()))
-    assert 1780219802500 == run.wall_ms(next(item for item in items if item.kind == "definition"), ledger)
-    assert {} == lost(ledger)
-    assert 1780219801000 == run.wall_ms(items[5]._replace(t=1.0004), ledger)
-    assert {"milliseconds": [("line 2: train/loss at step 1", "1780219801.0004", "1780219801.0")]} == lost(ledger)
+    assert ({"lr": 0.5, "net/depth": 2, "net/own": {}}, "a") == (run.head.settings, run.head.run_id)
+    assert (1780219800.0, 1780219801.5, ("completed", 6.0, RECORDS[-1])) == (
+        run.head.started, run.head.wall(1.5), run.end
+    )  # fmt: skip
+    assert ("epoch", "system/memory_used_bytes", "train/acc", "train/loss", "x") == run.metrics()
     other = bundle(tmp_path / "b", {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": ""}, *RECORDS[1:5])
-    assert ("b", None, 2.0, None, {}) == (other.run_id, other.started, other.wall(2.0), other.end, other.settings)
+    head = other.head
+    assert ("b", None, 2.0, None, {}) == (head.run_id, head.started, head.wall(2.0), other.end, head.settings)
     again = bundle(tmp_path / "c", *RECORDS, {"kind": "run_resume", "t": 7.0, "from_step": 2})
     assert again.end is None
 
@@ -130,7 +131,11 @@ def test_another_profile_is_refused(tmp_path: Path, text: str) -> None:
 )  # fmt: skip
 def test_bins_belong_together(edges: Any, counts: Any, is_whole: bool) -> None:
     """There is one edge more than counts, and all are numbers."""
-    assert ((edges, counts) if is_whole else None) == bins_of({"edges": edges, "counts": counts})
+    (record,) = RecordFeed().feed(
+        json.dumps({"kind": "histogram", "t": 1.0, "name": "h", "edges": edges, "counts": counts}).encode() + b"\n"
+    )
+    (item,) = items_of(record, Attempts())
+    assert (("histogram", "h", (edges, counts)) if is_whole else ("record", "histogram", record.value)) == item[:3]
 
 
 @pytest.fixture

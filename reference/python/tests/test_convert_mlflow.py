@@ -11,7 +11,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from toyspec.convert import export_runs, mlflow_export
+from toyspec.convert import export_runs
+from toyspec.convert.destinations import mlflow_runs
 from toyspec.convert.intake import Intake
 from toyspec.convert.losses import Ledger
 from toyspec.convert.mlflow_store import _LARGEST as LARGEST
@@ -136,7 +137,7 @@ def test_times_that_an_export_rounds_are_reported(
 ) -> None:
     """MLflow has whole milliseconds: the end of the run and each metric are counted, and a note names the start."""
     client = MagicMock()
-    monkeypatch.setattr(mlflow_export, "needed", lambda *_: MagicMock(MlflowClient=lambda _: client))
+    monkeypatch.setattr(mlflow_runs, "needed", lambda *_: MagicMock(MlflowClient=lambda _: client))
     lines = (
         {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "started_at": f"2026-11-22T{started}"},
         {"kind": "scalars", "t": last, "step": 1, "values": {"a": 1.5}},

@@ -22,7 +22,7 @@ from toyspec import history, list_runs
 from toyspec.convert.yaml_text import parsed, written
 from toyspec.runs.summarizing import summarize_run
 
-OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun", "munin"]
+OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun"]
 
 names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
 values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -65,7 +65,7 @@ def _binary32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-@pytest.mark.parametrize("name", ["kaun", "metrics", "munin", "csv", "json"])
+@pytest.mark.parametrize("name", ["kaun", "metrics", "csv", "json"])
 @settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_damaged_exports_are_accounted_for(
@@ -83,45 +83,6 @@ def test_damaged_exports_are_accounted_for(
     report = imported(tmp_path / "out", tmp_path / "runs", None if name == "csv" else name)
     assert report.runs or report.errors
     assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
-
-
-def test_munin_run_comes_back(tmp_path: Path) -> None:
-    """Settings, definitions, ending, name, tags and revision; what munin has no place for is in the report."""
-    run = write_run(
-        tmp_path / "a",
-        {
-            "config": {"lr": 0.5, "net": {"depth": 2}, "sizes": [1, 2]},
-            "name": "first",
-            "group": "g",
-            "tags": ["x"],
-            "argv": ["train.py"],
-            "notes": "n",
-            "git": {"sha": "0" * 40, "dirty": True, "branch": "main"},
-            "packages": {"torch": "2"},
-        },
-        {"kind": "define", "t": 0.0, "name": "val/acc", "goal": "max", "unit": "%"},
-        {"kind": "define", "t": 0.0, "name": "x/*", "goal": "min"},
-        {"kind": "scalars", "t": 0.5, "step": 1, "values": {"val/acc": 0.5, "loss": None}},
-        {"kind": "scalars", "t": 0.75, "values": {"speed": 3}},
-        {"kind": "note", "t": 0.75, "text": "remark"},
-        {"kind": "run_end", "t": 1.0, "reason": "errored", "error": "x"},
-    )
-    made = exported("munin", run, tmp_path / "out")
-    assert {"null": 1, "without-step": 1, "setting-as-text": 1, "part-dropped": 2, "no-place": 4} == losses(made)
-    folder = tmp_path / "out" / "experiments" / "toyspec" / "runs" / "a"
-    manifest = json.loads((folder / "run.json").read_bytes())
-    assert (2, "a", 1780219800.0) == tuple(manifest[key] for key in ("schema_version", "id", "started_at"))
-    lines = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
-    assert {"type": "define_metric", "key": "val/acc", "summary": "max", "goal": "maximize"} == lines[0]
-    assert {"type": "finished", "status": "failed", "ended_at": 1780219801.0} == lines[-1]
-    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
-    assert [("loss", 1, None), ("val/acc", 1, 0.5), ("speed", 0, 3.0)] == scalars(back.target)
-    start, *_, end = records(back.target)
-    assert {"lr": 0.5, "net/depth": 2, "sizes": "[1,2]"} == start["config"]
-    assert ["first", "g", ["x"], ["train.py"], "n", {"sha": "0" * 40, "dirty": True}] == [
-        start[key] for key in ("name", "group", "tags", "argv", "notes", "git")
-    ]
-    assert ("run_end", "errored", 1.0) == (end["kind"], end["reason"], end["t"])
 
 
 def test_munin_run_that_was_resumed(tmp_path: Path) -> None:
@@ -181,35 +142,18 @@ def munin_root(root: Path) -> list[dict[str, Any]]:
     return events
 
 
-def test_files_of_munin_come_back(tmp_path: Path) -> None:
-    """Media, a table, artifacts in and out, the parent and the environment are the same after both ways."""
-    events = munin_root(tmp_path / "root")
+def test_files_of_munin_come_along(tmp_path: Path) -> None:
+    """Media, a table, and artifacts in and out are in the run."""
+    munin_root(tmp_path / "root")
     (made,) = imported(tmp_path / "root", tmp_path / "runs").runs
     assert {"missing-file": 1} == losses(made)
-    out = exported("munin", made.target, tmp_path / "out")
-    assert {"no-place": 1} == losses(out), "the note of what the import left out"
-    (folder,) = (tmp_path / "out").glob("experiments/*/runs/*")
-    back = json.loads((folder / "run.json").read_bytes())
-    assert ("p", {"SEED": "1"}, "/w", 7) == (
-        back["parent_id"],
-        *(back["provenance"][key] for key in ("env", "cwd", "pid")),
+    found = {each["kind"]: each for each in records(made.target)}
+    assert ("a/im", 3, "image/png") == tuple(
+        next(each for each in records(made.target) if each["kind"] == "media")[key]
+        for key in ("name", "step", "media_type")
     )
-    found = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
-    assert {**events[1], "path": "media/a/im_3.png"} == found[1]
-    kept: tuple[str, ...] = ("notes", "tags", "summary", "artifact_input")
-    assert [events[at] for at in (4, 5, 6, 8)] == [each for each in found if each["type"] in kept]
-    (again,) = imported(tmp_path / "out", tmp_path / "again").runs
-    assert {} == losses(again)
-    kept = ("kind", "name", "step", "sha256", "role", "uri", "topic", "text")
-    first, second = (
-        [{key: each[key] for key in kept if key in each} for each in records(target) if each["kind"] != "scalars"][1:]
-        for target in (made.target, again.target)
-    )
-    own = ("provenance", "left-out")
-    assert [each for each in first if each.get("topic") not in own] == [
-        each for each in second if each.get("topic") not in own
-    ]
-    assert "weights" == (Path(again.target) / "artifacts" / "w").read_text(encoding="utf-8")
+    assert ("munin:in:v2", "input") == (found["reference"]["uri"], found["reference"]["role"])
+    assert "weights" == (Path(made.target) / "artifacts" / "w").read_text(encoding="utf-8")
 
 
 def test_metrics_log_comes_back(tmp_path: Path) -> None:
@@ -399,26 +343,6 @@ configs = st.recursive(
 def test_yaml_that_is_written_is_read(config: dict[str, Any]) -> None:
     """Any settings come back from the YAML of DVCLive."""
     assert config == parsed(written(config))
-
-
-def test_note_on_the_machine_replaces_nothing_that_a_manifest_says_itself(tmp_path: Path) -> None:
-    """Version, id, start and settings of a munin run are those of the run, whatever a note of this topic holds."""
-    own = {"schema_version": 99, "id": "other", "started_at": "1999-01-01T00:00:00Z", "params": {"lr": 9.0}}
-    note = {"kind": "note", "t": 1.0, "topic": "provenance", "text": json.dumps({**own, "cwd": "/w", "extra_key": 5})}
-    value = {"kind": "scalars", "t": 2.0, "step": 1, "values": {"a": 1.0}}
-    plain = write_run(tmp_path / "a" / "run", {"config": {"lr": 0.1}}, value)
-    noted = write_run(tmp_path / "b" / "run", {"config": {"lr": 0.1}}, note, value)
-    found = []
-    for run in (plain, noted):
-        exported("munin", run, tmp_path / f"out-{run.parent.name}")
-        (manifest,) = (tmp_path / f"out-{run.parent.name}").glob("experiments/*/runs/*/run.json")
-        found.append(json.loads(manifest.read_bytes()))
-    without, with_note = found
-    assert {key: without[key] for key in own if key in without} == {
-        key: with_note[key] for key in own if key in without
-    }
-    assert {"schema_version", "id"} <= without.keys()
-    assert ("/w", 5) == (with_note["provenance"]["cwd"], with_note["extra_key"])
 
 
 KINDS: list[dict[str, Any]] = [

@@ -6,14 +6,16 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conversions import SAMPLES, imported, records
-from toyspec.convert import mlflow_export, mlflow_store, trackio_store
-from toyspec.convert.format_modules import FORMATS, exportable, exporter, importable, importer, load
+from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
+from toyspec.convert.destinations.mlflow_runs import MlflowRuns, image_name
+from toyspec.convert.format_modules import FORMATS, importer, load
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
 from toyspec.convert.losses import Ledger
@@ -51,7 +53,11 @@ def test_unknown_formats_name_the_known_ones() -> None:
     for call, name, fact in (
         (load, "none", f"unknown format 'none'; known are {', '.join(FORMATS)}"),
         (importer, "none", f"'none' cannot be imported; known are {', '.join(importable())}"),
-        (exporter, "neptune", f"nothing is exported to neptune; known are {', '.join(exportable())}"),
+        (
+            partial(export_runs, runs=[], out="out"),
+            "neptune",
+            f"nothing is exported to neptune; known are {', '.join(exportable())}",
+        ),
     ):
         with pytest.raises(ValueError, match="known are") as caught:
             call(name)
@@ -119,7 +125,7 @@ def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
     """Those of its store come along, pictures as media; those elsewhere are named, and datasets have no place."""
     store = tmp_path / "store"
     (store / "art" / "images").mkdir(parents=True)
-    picture = mlflow_export.image_name("val/pred", 7, 1790000000000, "a.png")
+    picture = image_name("val/pred", 7, 1790000000000, "a.png")
     assert "images/val~pred+step+7+timestamp+1790000000000+a.png" == picture
     for name in (picture, picture.replace("~", "#").replace("7", "8", 1), "m.txt"):
         (store / "art" / name).write_text(name)
@@ -188,12 +194,15 @@ def test_database_of_mlflow_names_where_it_will_be(tmp_path: Path) -> None:
         f"INSERT INTO experiments VALUES {values}",
         f"INSERT INTO runs VALUES {values}",
     )
-    mlflow_store.relocate(str(here), str(there))
+    destination = MlflowRuns.__new__(MlflowRuns)
+    destination.into = f"sqlite:///{here}/mlflow.db"
+    destination.complete(str(there))
     with closing(sqlite3.connect(here / "mlflow.db")) as found:
         for query in ("SELECT artifact_location FROM experiments", "SELECT artifact_uri FROM runs"):
             moved = [f"{there}/1", f"{there.as_uri()}/2", "s3://b/x", str(here.parent)]
             assert moved == [value for (value,) in found.execute(query)]
-    mlflow_store.relocate(str(tmp_path), str(there))
+    destination.into = f"sqlite:///{tmp_path}/mlflow.db"
+    destination.complete(str(there))
     assert ["a b"] == [path.name for path in tmp_path.iterdir()]
 
 

@@ -18,7 +18,7 @@ import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
-from toyspec.convert.format_modules import FORMATS
+from toyspec.convert.destinations.tools import TOOLS
 from toyspec.convert.mlflow_store import read_meta
 from toyspec.convert.yaml_text import parsed
 from toyspec.errors import SourceError
@@ -26,7 +26,7 @@ from toyspec.errors import SourceError
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
 
 
-@pytest.mark.parametrize("name", [name for name in exportable() if FORMATS[name].export_needs is None])
+@pytest.mark.parametrize("name", [name for name in exportable() if TOOLS[name].extra is None])
 def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
     """What a killed writer has left of its last record is in the report, as damage elsewhere is."""
     run = write_run(tmp_path / "a", {}, STEP)
@@ -54,12 +54,12 @@ def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str, workers: int
 @pytest.mark.parametrize("name", ["json", "parquet"])
 def test_files_that_stay_in_the_bundle_are_counted(tmp_path: Path, name: str) -> None:
     """A format that keeps the record of a picture does not keep the picture."""
-    if FORMATS[name].export_needs == "parquet":
+    if TOOLS[name].extra == "parquet":
         pytest.importorskip("pyarrow")
     media = {"kind": "media", "t": 1.0, "step": 1, "name": "im", "media_type": "image/png", "sha256": "0" * 64}
     made = exported(name, write_run(tmp_path / "a", {}, STEP, media), tmp_path / "out")
     (loss,) = made.losses
-    assert [("no-place", "line 3: file of the record media", "im")] == [
+    assert [("part-dropped", "line 3: media", "its file")] == [
         (loss.cause, each.place, each.value) for each in loss.examples
     ]
 

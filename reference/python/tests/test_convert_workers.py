@@ -17,8 +17,8 @@ from test_convert_tensorboard import event_file, steps
 from toyspec import system_calls
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
-from toyspec.convert import export_runs, export_slices, exportable, exported_runs, import_runs, imported_bundles
-from toyspec.convert.format_modules import FORMATS
+from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, imported_bundles
+from toyspec.convert.destinations.tools import TOOLS
 from toyspec.distributed.threads import Threads
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def runs_to_export(folder: Path) -> None:
 @pytest.mark.parametrize("name", exportable())
 def test_export_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Files, reports and errors are equal, beside what is there already."""
-    if FORMATS[name].export_unit == "all":
+    if TOOLS[name].export == "all":
         pytest.skip("one process writes it, whatever the number of workers")
     runs_to_export(tmp_path / "runs")
     (tmp_path / "more").mkdir()
@@ -199,7 +199,7 @@ def test_poisoned_run_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A run that ends every worker is reported, and all others are exported."""
     for name in ("a", "poison", "z"):
         write_run(tmp_path / "runs" / name, {"kind": "run_start"})
-    monkeypatch.setattr(export_slices, "ExportedRun", poisoned(exported_runs.ExportedRun))
+    monkeypatch.setattr(exporting, "ExportedRun", poisoned(exported_runs.ExportedRun))
     report = export_runs("csv", [tmp_path / "runs"], tmp_path / "out", workers=2)
     (error,) = report.errors
     assert "not exported: its worker process was ended by SIGKILL; the others are not affected" == error.message

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toyspec.convert.format_modules import FORMATS, importable, load
+from toyspec.convert.destinations.tools import TOOLS
+from toyspec.convert.format_modules import FORMATS, load
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/reference/formats.md"
 
@@ -18,8 +19,10 @@ def test_format_has_a_row_and_a_section(name: str, tmp_path: Path) -> None:
     known = FORMATS[name]
     assert f"## {known.title} {{#{name}}}\n\n`{name}`: " in page
     _, imports, exports, _ = page.partition(f"| [{known.title}](#{name}) | ")[2].partition("\n")[0].split(" | ")
-    needs = [f"with `toyspec[{extra}]`" if extra else "yes" for extra in (known.import_needs, known.export_needs)]
-    # CSV and MLPerf logs are imported as dialects.
-    assert imports == (needs[0] if name in importable() else "no")
-    assert exports == (needs[1] if known.exports else "no")
-    assert not known.imports or not load(name).recognise(str(tmp_path))
+    assert imports == _support(known.needs)
+    assert exports == (_support(TOOLS[name].extra) if name in TOOLS else "no")
+    assert not load(name).recognise(str(tmp_path))
+
+
+def _support(extra: str | None) -> str:
+    return f"with `toyspec[{extra}]`" if extra else "yes"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toyspec.convert.run_items import Bins, Row
 from toyspec.mirrors.mirroring import _passes
-from toyspec.mirrors.rows import SentHistogram, SentRow
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
 from toyspec.mirrors.state import MirrorProgress
@@ -33,22 +33,28 @@ def steps(losses: list[float | None], seconds: float = 1.0) -> list[dict[str, An
     return [{"kind": "step", "t": at * seconds, "step": at, "loss": loss} for at, loss in enumerate(losses)]
 
 
-def selected(found: list[Record], select: Selecting, **options: Any) -> list[SentRow]:
+def selected(found: list[Record], select: Selecting, **options: Any) -> list[Row]:
     """Return the rows of a whole run."""
     selection = Selection(select, **options)
     selection.start({})
     return all_rows(selection, found)
 
 
-def all_rows(selection: Selection, found: list[Record]) -> list[SentRow]:
+def all_rows(selection: Selection, found: list[Record]) -> list[Row]:
     """Return the rows of *selection* for a run that ends after *found*."""
-    rows = [row for record in found for row in selection.take(record, Attempts())]
+    # The first record is put whenever a run is opened, and is not among them.
+    rows = [row for record in found[1:] for row in selection.take(record, Attempts())]
     return rows + selection.finish()
 
 
-def values(rows: list[SentRow], name: str = "loss") -> list[Any]:
+def named(row: Row) -> dict[str, Any]:
+    """Return the values of *row* by name."""
+    return {item.name: item.value for item in row.items}
+
+
+def values(rows: list[Row], name: str = "loss") -> list[Any]:
     """Return the values of one metric."""
-    return [row.values[name] for row in rows if name in row.values]
+    return [item.value for row in rows for item in row.items if item.name == name]
 
 
 def test_all_is_sent_without_a_budget() -> None:
@@ -60,8 +66,9 @@ def test_all_is_sent_without_a_budget() -> None:
         {"kind": "note", "t": 4.0, "text": "no number"},
     )
     rows = selected(found, Selecting())
-    assert [{"loss": 2.5, "mfu": 0.5}, {"held-out/loss": None}, {"val/acc": 0.75}] == [row.values for row in rows]
-    assert [(2, 1, 1.0), (3, 1, 2.0), (4, 2, 3.0)] == [(row.line, row.step, row.t) for row in rows]
+    shown = [{"loss": 2.5, "mfu": 0.5}, {"held-out/loss": None}, {"val/acc": 0.75}, {"note": found[4].value}]
+    assert shown == [named(row) for row in rows]
+    assert [(2, 1, 1.0), (3, 1, 2.0), (4, 2, 3.0), (5, None, 4.0)] == [(row.line, row.step, row.t) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,7 @@ def test_all_is_sent_without_a_budget() -> None:
 def test_only_metrics_of_the_allow_list_are_sent(patterns: list[str], expected: list[dict[str, float]]) -> None:
     """A pattern names metrics as a shell names files."""
     found = records({"kind": "scalars", "t": 1.0, "values": {"loss": 1.0, "lr": 0.1, "val/acc": 0.5}})
-    assert expected == [row.values for row in selected(found, Selecting(metrics=patterns))]
+    assert expected == [named(row) for row in selected(found, Selecting(metrics=patterns))]
 
 
 def test_steps_are_thinned_by_their_number() -> None:
@@ -95,7 +102,7 @@ def test_names_can_be_grouped() -> None:
         {"kind": "scalars", "t": 3.0, "values": {"own": 1.0}},
     )
     rows = selected(found, Selecting(prefixes={"step": "train/", "eval": "val/"}))
-    assert [{"train/loss": 2.5}, {"val/loss": 2.0}, {"own": 1.0}] == [row.values for row in rows]
+    assert [{"train/loss": 2.5}, {"val/loss": 2.0}, {"own": 1.0}] == [named(row) for row in rows]
 
 
 @given(LOSSES, st.integers(1, 120), st.sampled_from([0.01, 1.0, 30.0]))
@@ -119,8 +126,8 @@ def test_window_is_sent_once_it_is_over() -> None:
     """What a mirror shows is at most a window behind the run: nothing waits for the end of the run."""
     selection = Selection(Selecting(points_per_minute=6))
     selection.start({})
-    sent = [selection.take(record, Attempts()) for record in records(*steps([float(at) for at in range(150)]))]
-    lags = [at - (row.step or 0) for at, rows in enumerate(sent) for row in rows]
+    sent = [selection.take(record, Attempts()) for record in records(*steps([float(at) for at in range(150)]))[1:]]
+    lags = [at - (row.step or 0) for at, rows in enumerate(sent, 1) for row in rows]
     assert [61, 2, 61, 2] == lags
 
 
@@ -150,8 +157,8 @@ def test_bytes_are_a_hard_limit_too() -> None:
     selection = Selection(Selecting(megabytes=0.001))
     assert selection.start({"lr": 0.1})
     found = records(*steps([1.0 / 3.0] * 1000))
-    rows = [row for record in found for row in selection.take(record, Attempts())] + selection.finish()
-    size = len('{"lr":0.1}') + sum(len(json.dumps(row.values, separators=(",", ":"))) for row in rows)
+    rows = all_rows(selection, found)
+    size = len('{"lr":0.1}') + sum(len(json.dumps(named(row), separators=(",", ":"))) for row in rows)
     assert 950 < size <= 1000
     assert not Selection(Selecting(megabytes=0.0001)).start({"text": "x" * 200})
 
@@ -163,7 +170,7 @@ def test_rows_do_not_depend_on_when_they_are_read(losses: list[float | None], ra
     cuts = sorted(data.draw(st.sets(st.integers(2, len(losses) + 1), max_size=4)))
     live = Selection(select)
     first = []
-    for record in found:
+    for record in found[1:]:
         first += live.take(record, Attempts())
         if record.line in cuts:
             first += live.cut()
@@ -174,11 +181,11 @@ def test_what_was_sent_is_left_out() -> None:
     """A second choice sends the points that the first one left out, and no other."""
     from array import array
 
-    from toyspec.mirrors.selection import point_id
+    from toyspec.mirrors.selection import item_id
 
     found = records(*steps([float(at) for at in range(200)], 0.1))
     first = selected(found, Selecting(points_per_minute=6))
-    sent = array("Q", sorted(point_id(row.line, place) for row in first for place in row.places))
+    sent = array("Q", sorted(item_id(row.line, place) for row in first for place in row.indexes))
     second = selected(found, Selecting(), sent=sent)
     assert sorted(values(first) + values(second)) == [float(at) for at in range(200)]
 
@@ -192,15 +199,31 @@ def test_resumption_and_meaning_are_rows_between_points() -> None:
         {"kind": "define", "t": 5.0, "name": "loss", "goal": "min"},
     )
     rows = selected(found, Selecting(points_per_minute=60))
-    assert [None, None, 0, None, None] == [row.resumes_after for row in rows]
-    assert "min" == (rows[-1].definition or {})["goal"]
+    assert ["measure", "measure", "resume", "measure", "definition"] == [row.items[0].kind for row in rows]
+    assert "min" == rows[-1].items[0].value["goal"]
 
 
 def test_gradients_are_histograms() -> None:
-    """A grad event is one value with counts and borders; one without finite elements is left out."""
+    """A grad event is one value with counts and borders; one without finite elements is a record."""
     grad = {"kind": "grad", "t": 1.0, "step": 1, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]}
     rows = selected(records(grad, {**grad, "min": None}), Selecting())
-    assert [{"gradients/w": SentHistogram([1, 2], [-1.0, 0.0, 1.0])}] == [row.values for row in rows]
+    assert [{"gradients/w": Bins([-1.0, 0.0, 1.0], [1, 2])}, {"grad": {**grad, "min": None}}] == [
+        named(row) for row in rows
+    ]
+
+
+def test_marks_are_sent_whatever_the_patterns_and_alerts_are_counted() -> None:
+    """A text, a picture and a histogram have names as numbers do; all else is sent whatever is chosen."""
+    alert = {"kind": "alert", "t": 1.0, "rule": "r", "level": "error", "text": "x"}
+    found = records(
+        {"kind": "scalars", "t": 1.0, "values": {"loss": 1.0}, "texts": {"said": "a", "other": "b"}},
+        {"kind": "media", "t": 1.0, "name": "other", "media_type": "image/png", "sha256": "0" * 64},
+        alert, {**alert, "level": "info"}, alert,
+        {"kind": "run_end", "t": 2.0, "reason": "completed"},
+    )  # fmt: skip
+    rows = selected(found, Selecting(metrics=["said"]))
+    assert ["said", "alert", "alert", "alert", "reason"] == [item.name for row in rows for item in row.items]
+    assert [0, 1, 1, 2, 0] == [row.alerts for row in rows]
 
 
 def test_names_without_end_take_bounded_memory() -> None:
@@ -213,7 +236,7 @@ def test_time_that_stands_still_takes_bounded_memory() -> None:
     """A million points at one time are thinned while they come."""
     selection = Selection(Selecting(points_per_minute=60))
     found = records(*steps([float(at % 97) for at in range(5_000)], 0.0))
-    for record in found:
+    for record in found[1:]:
         selection.take(record, Attempts())
     assert selection._window is not None
     assert max(map(len, selection._window._points.values())) <= 4 * 10 + 1

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,13 +17,11 @@ from hypothesis import strategies as st
 import toyspec
 from command_line import toyspec_within as command
 from mirror_services import FAST, write_steps
-from toyspec.mirrors import prometheus_service
-from toyspec.mirrors.destination import MirroredRun, ServiceRefusedError, mirrored
+from toyspec.convert.destinations import prometheus_values
+from toyspec.convert.destinations.destination import RunHead, ServiceRefusedError
+from toyspec.convert.destinations.telemetry import TelemetryNames
 from toyspec.mirrors.mirroring import mirror_run
-from toyspec.mirrors.services import wait_until_read
 from toyspec.mirrors.settings import Mirror
-from toyspec.mirrors.telemetry import TelemetryNames
-from toyspec.reading.records import Record
 
 otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 client = pytest.importorskip("prometheus_client", reason="the extra prometheus is not installed")
@@ -37,7 +34,7 @@ RL = {"algorithm": "grpo", "env": "CartPole-v1"}
 
 def names_of(config: dict[str, Any]) -> TelemetryNames:
     """Return the names of a run with these settings."""
-    return TelemetryNames(MirroredRun("0badcafe", "a", {"config": config}, 0.0, "p"))
+    return TelemetryNames(RunHead("a", {"config": config}, 0.0, ""))
 
 
 @pytest.mark.parametrize(
@@ -152,27 +149,7 @@ def test_histograms_have_their_edges(tmp_path: Path, served: str, capsys: pytest
     assert "sweep" == collector.resources[0]["toyspec.run.group"]
     mirror_run(tmp_path / "r", Mirror(to="prometheus", into=served), timing=FAST)
     assert {"r": 1.0} == scraped(served)["toyspec_loss"]
-    assert 1 == capsys.readouterr().err.count("prometheus: histograms of run r are left out")
-
-
-@pytest.mark.parametrize(
-    ("start", "expected"),
-    [
-        ({}, ("folder", "folder", None, {}, "toyspec", 0.0)),
-        ({"run_id": "r", "name": "n", "group": "g", "config": {"a": {"b": 1}}}, ("r", "n", "g", {"a/b": 1}, "g", 0.0)),
-        ({"run_id": "", "name": "", "group": "", "config": []}, ("folder", "folder", None, {}, "toyspec", 0.0)),
-        ({"run_id": 1, "name": 2, "group": 3}, ("folder", "folder", None, {}, "toyspec", 0.0)),
-        ({"started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
-    ],
-)
-def test_run_is_called_what_its_start_says(start: dict[str, Any], expected: tuple[Any, ...]) -> None:
-    """What is missing, empty or of another type has a fallback; a project that is given comes first."""
-    line = msgspec.json.encode({"kind": "run_start", "schema": "toy/v1", "t": 0.0, **start})
-    record = Record(line, 1, 0, "toy/v1", "run_start")
-    run = mirrored(record, "0badcafe", "folder", Mirror(to="otel"))
-    assert expected == (run.run_id, run.name, run.group, run.settings, run.project, run.started)
-    assert expected[-1] + 2.5 == run.wall(2.5)
-    assert "mine" == mirrored(record, "0badcafe", "folder", Mirror(to="otel", project="mine")).project
+    assert 1 == capsys.readouterr().err.count("prometheus: run r is there with items changed or dropped (no-place")
 
 
 def test_setting_without_a_name_describes_nothing() -> None:
@@ -186,17 +163,17 @@ def test_setting_without_a_name_describes_nothing() -> None:
 def test_port_that_cannot_be_is_refused(place: str) -> None:
     """The message has an example."""
     with pytest.raises(ServiceRefusedError, match=f"{place}: Prometheus needs HOST:PORT"):
-        prometheus_service.destination(Mirror(to="prometheus", into=place))
+        Mirror(to="prometheus", into=place).destination()
 
 
 @pytest.fixture
 def served() -> Iterator[str]:
     """Return an address for Prometheus; what is served there ends with the test."""
-    exposition = prometheus_service.Exposition(client, "127.0.0.1:0")
+    exposition = prometheus_values.Exposition(client, "127.0.0.1:0")
     address = f"127.0.0.1:{exposition.port}"
-    prometheus_service._EXPOSITIONS[address] = exposition
+    prometheus_values._EXPOSITIONS[address] = exposition
     yield address
-    del prometheus_service._EXPOSITIONS[address]
+    del prometheus_values._EXPOSITIONS[address]
     exposition.close()
 
 
@@ -239,8 +216,8 @@ def test_prometheus_has_a_live_run_again_after_a_restart(tmp_path: Path, served:
     run = write_steps(tmp_path / "a", LOSSES, ending=None)
     mirror = Mirror(to="prometheus", into=served)
     mirror_run(run, mirror, timing=FAST)
-    with prometheus_service._EXPOSITIONS[served]._lock:
-        prometheus_service._EXPOSITIONS[served]._runs.clear()
+    with prometheus_values._EXPOSITIONS[served]._lock:
+        prometheus_values._EXPOSITIONS[served]._runs.clear()
     mirror_run(run, mirror, timing=FAST)
     assert {"a": 0.5} == scraped(served)["toyspec_loss"]
     assert "toyspec_run_ended" not in scraped(served)
@@ -249,13 +226,13 @@ def test_prometheus_has_a_live_run_again_after_a_restart(tmp_path: Path, served:
 def test_ended_run_is_served_for_a_while(tmp_path: Path) -> None:
     """Then it is gone, so that the runs of years do not stay."""
     now = [0.0]
-    exposition = prometheus_service.Exposition(client, "127.0.0.1:0", clock=lambda: now[0])
+    exposition = prometheus_values.Exposition(client, "127.0.0.1:0", clock=lambda: now[0])
     try:
-        run = prometheus_service.ServedRun(MirroredRun("0badcafe", "a", {}, 0.0, "p"))
+        run = prometheus_values.ServedRun(RunHead("a", {}, 0.0, ""))
         exposition.serve(run)
         exposition.end(run)
         assert "a" in scraped(f"127.0.0.1:{exposition.port}")["toyspec_run_info"]
-        now[0] = prometheus_service.SHOWN_SECONDS + 1
+        now[0] = prometheus_values.SHOWN_SECONDS + 1
         assert {} == scraped(f"127.0.0.1:{exposition.port}")
     finally:
         exposition.close()
@@ -266,7 +243,7 @@ def test_last_values_wait_until_they_are_read(tmp_path: Path, served: str) -> No
     mirror = Mirror(to="prometheus", into=served, patience=60.0)
     mirror_run(write_steps(tmp_path / "a", LOSSES, ending="completed"), mirror, timing=FAST)
     over = threading.Event()
-    waiting = threading.Thread(target=wait_until_read, args=(mirror, over))
+    waiting = threading.Thread(target=mirror.destination().wait_until_read, args=(over, mirror.patience))
     waiting.start()
     time.sleep(0.05)
     assert waiting.is_alive()
@@ -275,7 +252,7 @@ def test_last_values_wait_until_they_are_read(tmp_path: Path, served: str) -> No
     assert not waiting.is_alive()
     over.set()
     mirror_run(write_steps(tmp_path / "b", LOSSES, ending="completed"), mirror, timing=FAST)
-    wait_until_read(mirror, over)
+    mirror.destination().wait_until_read(over, mirror.patience)
 
 
 @pytest.mark.parametrize(
@@ -297,4 +274,4 @@ def test_wrong_place_is_wrong_usage(service: str, place: str, words: str, tmp_pa
 def test_address_that_is_taken_is_named(tmp_path: Path, served: str) -> None:
     """Two processes cannot serve at one address."""
     with pytest.raises(ServiceRefusedError, match=f"{served}: .*--into HOST:PORT"):
-        prometheus_service.Exposition(client, served)
+        prometheus_values.Exposition(client, served)

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 import toyspec
 from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
 from property_examples import examples
-from toyspec.mirrors import mirroring
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.settings import Mirror, Selecting
 
@@ -39,12 +38,12 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[RowService]:
 
 def use(service: RowService, monkeypatch: pytest.MonkeyPatch, knowledge: Knowledge = "counts") -> None:
     """Let every mirror of this process send to *service*."""
-    monkeypatch.setattr(mirroring, "destination", lambda mirror: HttpDestination(service.url, knowledge))
+    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination(service.url, knowledge))
 
 
 def lines(service: RowService) -> list[int]:
-    """Return the line of each row that the service has, in the order in which they came."""
-    return [row["line"] for row in service.rows]
+    """Return the line of each row with a value that the service has, in the order in which they came."""
+    return [row["line"] for row in service.rows if row["values"]]
 
 
 def state(directory: Path) -> Any:
@@ -58,9 +57,9 @@ def test_run_that_has_ended_is_sent_whole(service: RowService, tmp_path: Path) -
     run = write_steps(tmp_path / "a", [3.0, None, 1.0], ending="completed")
     for _ in range(2):
         assert "ended" == mirror_run(run, ALL, timing=FAST)
-    assert [{"loss": 3.0}, {"loss": None}, {"loss": 1.0}] == [row["values"] for row in service.rows]
+    assert [{"loss": 3.0}, {"loss": None}, {"loss": 1.0}, {}] == [row["values"] for row in service.rows]
     assert ["completed"] == service.endings
-    assert (3, True) == (state(run)["rows"], state(run)["ended"])
+    assert (4, True) == (state(run)["rows"], state(run)["ended"])
 
 
 def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -> None:
@@ -117,7 +116,7 @@ def test_service_that_is_away_costs_patience_and_one_message(
 ) -> None:
     """The mirror gives up after its patience; once the service is there, a backfill sends everything."""
     run = write_steps(tmp_path / "a", [3.0, 2.0], ending="completed")
-    monkeypatch.setattr(mirroring, "destination", lambda mirror: HttpDestination("http://127.0.0.1:9/", "counts"))
+    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination("http://127.0.0.1:9/", "counts"))
     assert "abandoned" == mirror_run(run, ALL, timing=FAST)
     assert 1 == capsys.readouterr().err.count("wandb failed (URLError")
     with RowService() as service:
@@ -190,7 +189,7 @@ def test_another_run_at_the_same_path_is_another_run(service: RowService, tmp_pa
         with toyspec.start_run(tmp_path, run_id="a", config={"loss": loss}) as run:
             run.step(loss=loss)
         mirror_run(tmp_path / "a", ALL, timing=FAST)
-    assert [{"loss": 1.0}, {"loss": 2.0}] == [row["values"] for row in service.rows]
+    assert [{"loss": 1.0}, {"loss": 2.0}] == [row["values"] for row in service.rows if row["values"]]
 
 
 def test_state_file_that_is_damaged_is_refused(service: RowService, tmp_path: Path) -> None:
@@ -226,7 +225,7 @@ from mirror_services import FAST, HttpDestination
 from toyspec.mirrors import mirroring, delivery
 from toyspec.mirrors.settings import Mirror, Selecting
 delivery.BATCH = 5
-mirroring.destination = lambda mirror: HttpDestination(sys.argv[2], sys.argv[3])
+Mirror.destination = lambda _: HttpDestination(sys.argv[2], sys.argv[3])
 rate = None if sys.argv[4] == "all" else int(sys.argv[4])
 print("ready", flush=True)
 mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(points_per_minute=rate)), timing=FAST)

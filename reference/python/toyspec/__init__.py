@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions, UnknownRuleError, check, check_bytes
     from toyspec.checker.stream_checker import StreamChecker
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
+    from toyspec.convert.destinations.destination import ServiceRefusedError
     from toyspec.distributed.crews import Workers
     from toyspec.errors import (
         CatalogError,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from toyspec.health.evaluator import HealthEvaluator
     from toyspec.kaun.run import KaunRun
     from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
-    from toyspec.mirrors.destination import ServiceRefusedError
     from toyspec.mirrors.settings import Mirror, Selecting
     from toyspec.mirrors.state import MirrorBusyError
     from toyspec.read_reports import Gap, ReadReport
@@ -130,7 +130,7 @@ _HOMES = {
     "RunWriter": "writing.run_writer",
     "Runs": "runs.listing",
     "Selecting": "mirrors.settings",
-    "ServiceRefusedError": "mirrors.destination",
+    "ServiceRefusedError": "convert.destinations.destination",
     "SourceError": "errors",
     "StreamChecker": "checker.stream_checker",
     "StreamClosedError": "errors",

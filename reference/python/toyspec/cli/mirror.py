@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, get_args
 from toyspec.cli import exit_codes
 from toyspec.cli.parsers import Parser, UsageError, local_path, number_from, seconds
 from toyspec.cli.terminal import tell
+from toyspec.convert.destinations.destination import ServiceRefusedError
 from toyspec.errors import StreamError, ToyspecError
-from toyspec.mirrors.destination import ServiceRefusedError
-from toyspec.mirrors.services import prepare, wait_until_read
 from toyspec.mirrors.settings import Mirror, Selecting, Service
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
@@ -145,13 +144,14 @@ class _Mirrors:
         self._status = exit_codes.OK
         self._known: set[str] = set()
         # A package that is missing is wrong usage, and said before anything starts.
-        prepare(mirror)
+        self._destination = mirror.destination()
+        self._destination.listen()
 
     def run(self, paths: list[str], *, is_backfill: bool) -> int:
         """Mirror all below *paths*; without *is_backfill* follow them, and directories of runs until Ctrl-C."""
         self._mirror_all(paths, is_backfill=is_backfill)
         if not self._status:
-            wait_until_read(self._mirror, self._over)
+            self._destination.wait_until_read(self._over, self._mirror.patience)
         return self._status
 
     def _mirror_all(self, paths: list[str], *, is_backfill: bool) -> None:

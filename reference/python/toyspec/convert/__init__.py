@@ -1,7 +1,8 @@
 """Imports runs of other tools as toy/v1 bundles, and exports toy/v1 runs to their formats."""
 
+from toyspec.convert.destinations.tools import exportable
 from toyspec.convert.exporting import export_runs
-from toyspec.convert.format_modules import exportable, importable
+from toyspec.convert.format_modules import importable
 from toyspec.convert.importing import import_runs
 from toyspec.convert.losses import Example, Loss
 from toyspec.convert.reports import ConversionReport, RunConversion

@@ -1,34 +1,71 @@
-"""Exports toy/v1 runs to foreign formats; the target appears whole or not at all."""
+"""Exports toy/v1 runs to other tools, each run by the tool's destination; the target appears whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING
+import tempfile
+from contextlib import closing
+from functools import partial
+from itertools import count, islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.convert.export_slices import ExportJob, ExportOptions, export_in_parallel, free_name, open_run, report_of
-from toyspec.convert.format_modules import FORMATS, exporter
-from toyspec.convert.formats import Relocating, paths_of
+from toyspec.convert.destinations.destination import BATCH
+from toyspec.convert.destinations.tools import TOOLS, destination_of, exportable
+from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import safe_run_id
-from toyspec.convert.losses import MAX_EXAMPLES
-from toyspec.convert.reports import ConversionReport
+from toyspec.convert.losses import MAX_EXAMPLES, Ledger
+from toyspec.convert.reports import ConversionReport, RunConversion
+from toyspec.distributed.processes import Processes
+from toyspec.distributed.running import Work, results_of
+from toyspec.errors import SourceError, StreamError
+from toyspec.escaping import encodable
 from toyspec.findings import PathError
+from toyspec.places.addresses import is_address
+from toyspec.reading.reader import read
 from toyspec.runs.discovery import find_streams
 from toyspec.runs.walking import Stream
 from toyspec.watching import Total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.convert.exported_runs import ExportedRun
-    from toyspec.convert.losses import Ledger
-    from toyspec.convert.reports import RunConversion
+    from toyspec.convert.destinations.destination import Destination, Lost
+    from toyspec.convert.run_items import Row
     from toyspec.distributed.crews import Workers
+    from toyspec.distributed.processes import Start
     from toyspec.watching import Watch
 
 _PARTIAL = ".export-"
 _NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs of other logs"
+
+
+class ExportJob(NamedTuple):
+    """A stream to export."""
+
+    path: str
+    size: int
+    run_id: str
+    """The name in the export."""
+
+
+class _Options(NamedTuple):
+    """What applies to every run of an export."""
+
+    format: str
+    target: str
+    """The directory that the report names."""
+    max_examples: int
+
+
+class _Part(NamedTuple):
+    """What became of one run."""
+
+    report: ConversionReport
+    folder: str = ""
+    """The directory that its files were written into; empty if it could not be read."""
 
 
 def export_runs(  # noqa: PLR0913 - each is an option of its own
@@ -48,26 +85,28 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
     W&B's own package writes, are written by one process all the same. Raise ValueError for an unknown *format*,
     ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
     """
-    module = exporter(format)
-    known = FORMATS[format]
+    if format not in exportable():
+        raise ValueError(f"nothing is exported to {format}; known are {', '.join(exportable())}")
     target = os.fspath(out)
     place, name = os.path.split(os.path.abspath(target))
-    partial = os.path.join(place, f"{_PARTIAL}{name}")
-    made = os.path.join(partial, "made")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial_folder = os.path.join(place, f"{_PARTIAL}{name}")
+    made = os.path.join(partial_folder, "made")
+    shutil.rmtree(partial_folder, ignore_errors=True)
     os.makedirs(made)
     report = ConversionReport(direction="export")
     try:
-        jobs = [ExportJob(stream.path, stream.size) for stream in _streams(paths_of(runs), report)]
-        options = ExportOptions(known.name, target, max_examples, Total(sum(job.size for job in jobs), watch))
-        if workers == 1 or known.export_unit == "all":
-            parts = _export_here(jobs, options, made)
+        destination = destination_of(format).exporting(made)
+        jobs = list(_jobs(paths_of(runs), report))
+        options = _Options(format, target, max_examples)
+        total = Total(sum(job.size for job in jobs), watch)
+        parts: Iterator[ConversionReport]
+        if workers == 1 or TOOLS[format].export == "all":
+            parts = (_export(job, destination, options, total.advance) for job in jobs)
         else:
-            parts = export_in_parallel(jobs, options, workers, made)
+            parts = _export_in_parallel(jobs, options, total, workers, made)
         for part in parts:
             report.extend(part)
-        if isinstance(module, Relocating):
-            module.relocate(made, os.path.abspath(target))
+        destination.complete(os.path.abspath(target))
         _move_all(made, target)
     except OSError as error:
         if error.filename is None:
@@ -75,58 +114,150 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
             error.filename = target
         raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
     return report
 
 
-def _export_here(jobs: list[ExportJob], options: ExportOptions, directory: str) -> Iterator[ConversionReport]:
-    """Write all runs into *directory*, and yield what became of each."""
-    module = exporter(options.format)
-    failed = ConversionReport(direction="export")
-    made: list[tuple[RunConversion, Ledger]] = []
-
-    def opened() -> Iterator[tuple[ExportedRun, Ledger]]:
-        names: set[str] = set()
-        for job in jobs:
-            run = open_run(job.path, failed)
-            if run is not None:
-                run.run_id = free_name(safe_run_id(run.run_id), names)
-                advance = options.total.advance
-                ledger = run.ledger(max_examples=options.max_examples, watch=advance)
-                made.append((report_of(run, options), ledger))
-                yield run, ledger
-            else:
-                options.total.advance(job.size)
-
-    module.export(opened(), directory)
-    yield failed
-    for entry, ledger in made:
-        entry.take(ledger)
-        part = ConversionReport(direction="export")
-        part.add(entry)
-        yield part
-
-
-def _streams(paths: list[str], report: ConversionReport) -> Iterator[Stream]:
+def _jobs(paths: list[str], report: ConversionReport) -> Iterator[ExportJob]:
+    """Yield the streams at *paths*, each with a name of its own; what cannot be exported is in *report*."""
+    names: set[str] = set()
     for path in paths:
         for found in find_streams(path):
             if isinstance(found, Stream):
-                yield found
-            elif isinstance(found, PathError):
-                report.errors.append(found)
+                yield ExportJob(found.path, found.size, _free_name(safe_run_id(_run_id(found.path)), names))
             else:
-                report.errors.append(PathError(path, _NO_RUN))
+                report.errors.append(found if isinstance(found, PathError) else PathError(path, _NO_RUN))
 
 
-def _move_all(partial: str, target: str) -> None:
-    """Move what is in *partial* into *target*; for a name that is taken raise FileExistsError before anything moves."""
-    files = [os.path.join(place, name) for place, _, names in os.walk(partial) for name in names]
-    moves = [(file, os.path.join(target, os.path.relpath(file, partial))) for file in files]
+def _run_id(path: str) -> str:
+    """Return the run id in the first record of the stream at *path*; its folder's name where there is none."""
+    with contextlib.suppress(StreamError, OSError), read(path, mode="salvage") as reading:
+        name = next((record.get("run_id") for record in reading), None)
+        if isinstance(name, str) and name:
+            return name
+    return os.path.basename(os.path.dirname(os.path.abspath(path)))
+
+
+def _free_name(name: str, names: set[str]) -> str:
+    """Return *name*, with a number if it is in *names*, and add it there."""
+    free = next(each for number in count(1) if (each := name if number == 1 else f"{name}-{number}") not in names)
+    names.add(free)
+    return free
+
+
+def _export(
+    job: ExportJob, destination: Destination, options: _Options, watch: Callable[[int], None] | None = None
+) -> ConversionReport:
+    """Write one run to *destination*, and return what became of it."""
+    report = ConversionReport(direction="export")
+    try:
+        run = ExportedRun(job.path)
+    except (SourceError, StreamError) as error:
+        report.errors.append(PathError(job.path, error.fact))
+        if watch is not None:
+            watch(job.size)
+        return report
+    ledger = Ledger(max_examples=options.max_examples, watch=watch)
+    destination.notes = ledger.notes
+    metrics = run.metrics() if destination.needs_metrics else ()
+    destination.open(run.head._replace(run_id=job.run_id, metrics=metrics))
+    end = None
+    try:
+        rows = run.rows(ledger, attempts=destination.holds_attempts)
+        # The row of the start is not counted: a destination has carried it when it was opened.
+        numbered = (row._replace(number=number) for number, row in enumerate(rows, -1))
+        while batch := list(islice(numbered, BATCH)):
+            settle(ledger, batch, destination.put(batch))
+        end = run.end
+    finally:
+        destination.close(end)
+    source, target = encodable(run.path), encodable(options.target)
+    entry = RunConversion(format=options.format, source=source, target=target, run_id=job.run_id)
+    entry.take(ledger)
+    report.add(entry)
+    return report
+
+
+def settle(ledger: Ledger, rows: Sequence[Row], losses: Sequence[Lost]) -> None:
+    """Settle the items of *rows* in *ledger*: each is carried, but for the *losses* that a destination has returned."""
+    found: dict[int, list[Lost]] = {}
+    for lost in losses:
+        found.setdefault(id(lost.item), []).append(lost)
+    for row in rows:
+        for item in row.items:
+            dropped = None
+            for lost in found.get(id(item), ()):
+                value = item.shown if lost.value is None else lost.value
+                if lost.cause.effect == "dropped":
+                    dropped = dropped or (lost.cause, item.place, value)
+                else:
+                    ledger.changed(lost.cause, item.place, value, lost.became)
+            if dropped is None:
+                ledger.done()
+            else:
+                ledger.drop(*dropped)
+
+
+def _export_in_parallel(
+    jobs: list[ExportJob], options: _Options, total: Total, workers: int | Workers, directory: str
+) -> Iterator[ConversionReport]:
+    """Write all runs into *directory*, and yield what became of each, in order.
+
+    Beside *directory* there is a directory for what is not yet complete, which the caller removes. A run that ends its
+    worker each time is an error of its own.
+    """
+    scratch = os.path.join(os.path.dirname(directory), "parts")
+    os.makedirs(scratch)
+    if isinstance(workers, int):
+        # A client of a store does not survive a fork.
+        method: Start = "spawn" if any(is_address(job.path) for job in jobs) else None
+        workers = Processes(workers, method)
+    call = partial(_export_batch, options=options, scratch=scratch)
+    work: Work[ExportJob, _Part] = Work(call, lambda job: job.size, _lost)
+    with closing(results_of(jobs, work, workers)) as results:
+        for job, made in results:
+            total.advance(job.size)
+            if made.folder:
+                _merge(made.folder, directory)
+            yield made.report
+
+
+def _lost(job: ExportJob, reason: str) -> _Part:
+    fact = f"not exported: {reason}; the others are not affected"
+    return _Part(ConversionReport(direction="export", errors=[PathError(job.path, fact)]))
+
+
+def _export_batch(jobs: list[ExportJob], options: _Options, scratch: str) -> list[_Part]:
+    parts: list[_Part] = []
+    for job in jobs:
+        # The name is new for each try: a worker that was given up may still write.
+        folder = tempfile.mkdtemp(dir=scratch)
+        report = _export(job, destination_of(options.format).exporting(folder), options)
+        parts.append(_Part(report, folder))
+    return parts
+
+
+def _merge(folder: str, target: str) -> None:
+    """Move what is in *folder* into the directory *target*; raise FileExistsError for a file that is there."""
+    for entry in sorted(os.listdir(folder)):
+        old, new = os.path.join(folder, entry), os.path.join(target, entry)
+        if not os.path.lexists(new):
+            os.rename(old, new)
+        elif os.path.isdir(old) and os.path.isdir(new):
+            _merge(old, new)
+        else:
+            raise FileExistsError(17, "two runs of the export have a file of this name", new)
+
+
+def _move_all(partial_folder: str, target: str) -> None:
+    """Move what is in *partial_folder* into *target*; raise FileExistsError if a name is taken."""
+    files = [os.path.join(place, name) for place, _, names in os.walk(partial_folder) for name in names]
+    moves = [(file, os.path.join(target, os.path.relpath(file, partial_folder))) for file in files]
     for _, new in moves:
         if os.path.lexists(new):
             raise FileExistsError(17, "is there already; choose another directory for --out", new)
     if not os.path.lexists(target):
-        os.rename(partial, target)
+        os.rename(partial_folder, target)
         return
     for old, new in moves:
         os.makedirs(os.path.dirname(new), exist_ok=True)

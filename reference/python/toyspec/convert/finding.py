@@ -41,7 +41,7 @@ def recognised(path: str, dialect: DialectChoice | None = None) -> list[str]:
 
 
 def _own_formats(path: str) -> list[str]:
-    return [name for name, known in FORMATS.items() if known.imports and load(name).recognise(path)]
+    return [name for name in FORMATS if load(name).recognise(path)]
 
 
 class FileOwners:

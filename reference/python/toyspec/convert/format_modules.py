@@ -1,4 +1,4 @@
-"""Every foreign format: what it is called, its module, and what can be imported and exported."""
+"""Every foreign format that is imported: what it is called, and its module."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from typing import TYPE_CHECKING, Any, cast
 from toyspec.convert.formats import Format
 
 if TYPE_CHECKING:
-    from toyspec.convert.formats import Exporter, Importer
+    from toyspec.convert.formats import Importer
     from toyspec.reading.log_detection import DialectChoice
 
 FORMATS = {
     known.name: known
     for known in (
         Format("tensorboard", "TensorBoard event files", "tensorboard", item="values"),
-        Format("wandb", "W&B offline runs", "wandb_files", export_needs="wandb", export_unit="all"),
-        Format("mlflow", "MLflow", "mlflow_store", export_needs="mlflow", export_unit="all"),
-        Format("trackio", "Trackio", "trackio_store", export_needs="trackio", export_unit="all"),
+        Format("wandb", "W&B offline runs", "wandb_files"),
+        Format("mlflow", "MLflow", "mlflow_store"),
+        Format("trackio", "Trackio", "trackio_store"),
         Format("dvclive", "DVCLive", "dvclive_files"),
-        Format("aim", "Aim", "aim_repos", exports=False, import_needs="aim"),
-        Format("mllog", "MLPerf logs (MLLOG)", "mllog_lines", imports=False),
+        Format("aim", "Aim", "aim_repos", needs="aim"),
         Format("kaun", "kaun/v1", "kaun_streams"),
         Format("munin", "munin", "munin_runs"),
         Format("metrics", "metrics/v1", "metrics_streams"),
-        Format("csv", "CSV", "csv_files", imports=False),
         Format("json", "JSON array", "json_arrays", item="records"),
-        Format("parquet", "Parquet", "parquet", import_needs="parquet", export_needs="parquet", export_unit="table"),
-        Format("neptune", "Neptune exports", "neptune_files", exports=False, item="rows", import_needs="parquet"),
-        Format("wandb-history", "W&B history as Parquet", "wandb_history", exports=False, import_needs="parquet"),
+        Format("parquet", "Parquet", "parquet", needs="parquet"),
+        Format("neptune", "Neptune exports", "neptune_files", item="rows", needs="parquet"),
+        Format("wandb-history", "W&B history as Parquet", "wandb_history", needs="parquet"),
     )
 }
-"""The formats in the order in which a source is tried; dialects, ``csv`` and ``mllog`` among them, come after them."""
+"""The formats in the order in which a source is tried; dialects come after them."""
 
 ANY_LOG = "log"
 """Stands for whichever dialect is recognized."""
@@ -46,7 +44,7 @@ def load(name: str) -> Any:
 
 def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
     """Return what imports the format *name*; *dialect* says how logs of other programs are read."""
-    if name in FORMATS and FORMATS[name].imports:
+    if name in FORMATS:
         return cast("Importer", load(name))
     if name in [ANY_LOG, *dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
         from toyspec.convert.dialect_logs import DialectImporter
@@ -55,18 +53,9 @@ def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
     raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
 
 
-def exporter(name: str) -> Exporter:
-    """Return the module that exports to the format *name*."""
-    module = load(name)
-    if not FORMATS[name].exports:
-        raise ValueError(f"nothing is exported to {name}; known are {', '.join(exportable())}")
-    return cast("Exporter", module)
-
-
 def importable() -> list[str]:
     """Return the names of the formats that can be imported, dialects last."""
-    own = [name for name, known in FORMATS.items() if known.imports]
-    return own + [name for name in dialect_names() if name not in own]
+    return [*FORMATS, *(name for name in dialect_names() if name not in FORMATS)]
 
 
 def dialect_names() -> list[str]:
@@ -75,8 +64,3 @@ def dialect_names() -> list[str]:
     from toyspec.convert.dialect_logs import names
 
     return list(names())
-
-
-def exportable() -> list[str]:
-    """Return the names of the formats that can be exported to."""
-    return [name for name, known in FORMATS.items() if known.exports]

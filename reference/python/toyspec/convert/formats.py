@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
 
 
 def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -19,18 +17,13 @@ def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 
 
 class Format(NamedTuple):
-    """What a format is called, and what can be done with it."""
+    """What a format that is imported is called, and where it is read."""
 
     name: str
     title: str
     module: str
-    imports: bool = True
-    exports: bool = True
-    import_needs: str | None = None
-    """The extra to install for importing."""
-    export_needs: str | None = None
-    export_unit: Literal["run", "table", "all"] = "run"
-    """What an export writes on its own: a run, a part of tables that ``join`` puts together, or all runs at once."""
+    needs: str | None = None
+    """The extra to install."""
     item: str = "items"
     """What is counted as one item, in the plural."""
 
@@ -64,19 +57,3 @@ class Importer(Protocol):
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
-
-
-@runtime_checkable
-class Relocating(Protocol):
-    """What the module of a format defines whose files name the directory that they are in."""
-
-    def relocate(self, directory: str, target: str) -> None:
-        """Let the files in *directory* name *target*, to which they are moved next."""
-        ...
-
-
-class Exporter(Protocol):
-    """What the module of a format that can be exported to defines."""
-
-    def export(self, runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-        """Write *runs* into *directory*, which exists and is empty."""

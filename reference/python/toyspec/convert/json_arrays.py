@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, NO_PLACE, drop_damage
+from toyspec.convert.losses import DAMAGED
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.errors import SourceError
 from toyspec.files import open_file
 from toyspec.format.line_validation import validate
-from toyspec.reading.reader import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
 
 _HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 24
@@ -83,28 +79,3 @@ def _records(path: str, intake: Intake) -> Iterator[bytes]:
                 yield from intake.begin_as(value)
             else:
                 yield from intake.record(value, f"line {number}")
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write one array for each of *runs*."""
-    for run, ledger in runs:
-        with open(os.path.join(directory, f"{run.run_id}.json"), "wb") as file:
-            separator = b"[\n"
-            reading = read(run.stream, mode="salvage", profile="toy/v1")
-            for record in run.watched(reading, ledger):
-                ledger.items += 1
-                if separator == b"[\n":
-                    _drop_annotations(run, record.value, ledger)
-                file.write(separator + record.raw)
-                separator = b",\n"
-                ledger.done()
-                drop_file(record.value, f"line {record.line}", ledger)
-            file.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
-            drop_damage(reading.report, ledger)
-
-
-def _drop_annotations(run: ExportedRun, start: dict[str, Any], ledger: Ledger) -> None:
-    """Report what annotations say in place of *start*: the records of an array are those of the stream."""
-    for name, value in run.start.items():
-        if name not in start or start[name] != value:
-            ledger.lose(NO_PLACE, f"annotation: {name}", value)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from toyspec.convert.losses import (
     DAMAGED,
     NO_PLACE,
-    NOT_FINITE,
     PART_DROPPED,
-    WITHOUT_STEP,
     Ledger,
 )
 from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.sources import object_in
 from toyspec.convert.timeline import earliest
-from toyspec.format.canonical import encode
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.format.profiles import MANIFEST_FILE
 from toyspec.format.record_mapping import cut_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.formats import ForeignRun
     from toyspec.convert.intake import Intake
 
@@ -78,38 +71,3 @@ def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
     if value is None:
         ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
     return value or {}
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write a run directory for each of *runs*."""
-    for run, ledger in runs:
-        folder = os.path.join(directory, run.run_id)
-        os.makedirs(folder)
-        with open(os.path.join(folder, EVENTS_FILE), "wb") as file:
-            file.writelines(line + b"\n" for line in _lines(run, ledger))
-        manifest: dict[str, Any] = {"schema_version": 1, "run_id": run.run_id, "created_at": run.wall(0.0)}
-        start = run.start
-        manifest |= {key: start[key] for key in ("tags", "config") if start.get(key)}
-        if isinstance(start.get("group"), str):
-            manifest["experiment"] = start["group"]
-        with open(os.path.join(folder, MANIFEST_FILE), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-
-
-def _lines(run: ExportedRun, ledger: Ledger) -> Iterator[bytes]:
-    goals: dict[str, str] = {}
-    for item in run.items(ledger):
-        if item.kind == "definition" and item.value.get("goal") in ("min", "max"):
-            goals[str(item.value.get("name"))] = item.value["goal"] == "min"
-        elif item.kind == "measure":
-            if item.step is None:
-                ledger.changed(WITHOUT_STEP, item.place, "no step", 0)
-            if item.value is not None and not math.isfinite(item.value):
-                ledger.changed(NOT_FINITE, item.place, item.value, "null")
-            event = {"type": "scalar", "step": item.step or 0, "wall_time": run.wall(item.t), "tag": item.name}
-            goal = {"minimize": goals[item.name]} if item.name in goals else {}
-            yield encode({**event, "value": item.value, **goal}, profile="kaun/v1")
-        elif not (item.kind == "setting" or (item.kind == "fact" and item.name in ("tags", "group"))):
-            ledger.drop(NO_PLACE, item.place, item.value)
-            continue
-        ledger.done()

@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of, tables_of
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, NO_PLACE, Cause, at_step
-from toyspec.convert.mlflow_export import write_runs
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
 from toyspec.convert.timeline import earliest, is_wall
 from toyspec.errors import SourceError
@@ -27,7 +26,6 @@ from toyspec.writing.media import File
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
 
@@ -332,20 +330,3 @@ def _line(words: list[bytes]) -> tuple[float, int, int] | None:
         return None
     limit = 1 << 63
     return (value, timestamp, step) if -limit <= timestamp < limit and -limit <= step < limit else None
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write all of *runs* into one database."""
-    write_runs(runs, directory)
-
-
-def relocate(directory: str, target: str) -> None:
-    """Let the database in *directory* name its artifacts where they will be, below *target*."""
-    path = os.path.join(directory, "mlflow.db")
-    if not os.path.isfile(path):
-        return
-    with closing(sqlite3.connect(path)) as database, database:
-        for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
-            for old, new in ((directory, target), (Path(directory).as_uri(), Path(target).as_uri())):
-                query = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608
-                database.execute(query, (new, len(old) + 1, len(old), old))

@@ -11,7 +11,6 @@ import msgspec
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.incoming_files import MISSING_FILE, file_below
 from toyspec.convert.losses import PART_DROPPED, Cause, Ledger, is_number, step_of
-from toyspec.convert.munin_export import write_run
 from toyspec.convert.native_profiles import records
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.sources import files_below, identity_of, object_in, size_of
@@ -23,7 +22,6 @@ from toyspec.writing.media import File
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
     from toyspec.reading.records import Record
 
@@ -259,9 +257,3 @@ def _files(root: str, relative: Any, name: str) -> Iterator[tuple[str, str]]:
         for _, files in files_below(folder, bool):
             for each in files:
                 yield each, f"{name}/{os.path.relpath(each, folder).replace(os.sep, '/')}"
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write a run directory for each of *runs*."""
-    for run, ledger in runs:
-        write_run(run, ledger, directory, _SCHEMA_VERSION)

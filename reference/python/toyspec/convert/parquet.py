@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from toyspec.convert.exported_runs import drop_file
 from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, Cause, at_step
@@ -22,9 +18,7 @@ from toyspec.programs import NOTHING, PIPE, start_python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun, Item
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
 
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
 
@@ -38,97 +32,6 @@ _LONGEST_FOOTER = 1 << 24
 
 def _pyarrow() -> Any:
     return needed("pyarrow.parquet", "parquet", "Parquet")
-
-
-def _schemas() -> tuple[Any, Any]:
-    pa = needed("pyarrow", "parquet", "Parquet")
-    texts = [(name, pa.string()) for name in (*_TEXTS, "run_start", "run_end")]
-    values = [("run_id", pa.string()), ("kind", pa.string()), ("t", pa.float64()), ("step", pa.int64())]
-    values += [("name", pa.string()), ("value", pa.float64()), ("record", pa.string())]
-    return pa.schema([*texts, ("tags", pa.list_(pa.string()))]), pa.schema(values)
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write both tables."""
-    of_runs, of_values = _schemas()
-    with _tables(directory) as (values, table):
-        for run, ledger in runs:
-            rows: list[dict[str, Any]] = []
-            for row in _rows(run, ledger):
-                rows.append(row)
-                if len(rows) == _BATCH:
-                    _write(values, rows, of_values)
-                    rows = []
-            # A row group has rows of one run, so that a reader of one run can skip the others.
-            _write(values, rows, of_values)
-            _write(table, [_run_row(run)], of_runs)
-
-
-def join(folders: Iterable[str], directory: str) -> None:
-    """Write the rows of the tables in *folders*, each with one run, into tables in *directory*."""
-    with _tables(directory) as writers:
-        for folder in folders:
-            for writer, name in zip(writers, (VALUES, RUNS), strict=True):
-                with _pyarrow().ParquetFile(os.path.join(folder, name)) as file:
-                    for index in range(file.num_row_groups):
-                        writer.write_table(file.read_row_group(index).cast(writer.schema))
-
-
-@contextmanager
-def _tables(directory: str) -> Iterator[tuple[Any, Any]]:
-    """Give the writers of the values and of the runs."""
-    pq, (of_runs, of_values) = _pyarrow(), _schemas()
-    with (
-        pq.ParquetWriter(os.path.join(directory, VALUES), of_values) as values,
-        pq.ParquetWriter(os.path.join(directory, RUNS), of_runs) as runs,
-    ):
-        yield values, runs
-
-
-def _write(writer: Any, rows: list[dict[str, Any]], schema: Any) -> None:
-    if rows:
-        pa = needed("pyarrow", "parquet", "Parquet")
-        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-
-
-def _run_row(run: ExportedRun) -> dict[str, Any]:
-    start, end = run.start, run.end or {}
-    known = {**start, **{key: end.get(key) for key in ("reason", "error", "ended_at")}}
-    row: dict[str, Any] = {key: known.get(key) if isinstance(known.get(key), str) else None for key in _TEXTS}
-    tags = start.get("tags")
-    row["run_id"] = run.run_id
-    row["config"] = _json(start["config"]) if "config" in start else None
-    row["tags"] = [str(tag) for tag in tags] if isinstance(tags, list) else None
-    row["run_start"] = _json(start) if start else None
-    row["run_end"] = _json(run.end) if run.end is not None else None
-    return row
-
-
-def _rows(run: ExportedRun, ledger: Ledger) -> Iterator[dict[str, Any]]:
-    for item in run.items(ledger):
-        if item.kind not in ("setting", "fact", "end"):
-            yield _row(run.run_id, item, ledger)
-        ledger.done()
-        drop_file(item.record, item.place.partition(":")[0], ledger)
-
-
-def _row(run_id: str, item: Item, ledger: Ledger) -> dict[str, Any]:
-    step = item.step
-    if step is not None and step > _MAX_INT64:
-        ledger.changed(BEYOND_INT64, item.place, step, "null")
-        step = None
-    row = {"run_id": run_id, "kind": item.record.get("kind"), "t": item.t, "step": step, "name": item.name}
-    if item.kind == "measure":
-        return {**row, "value": None if item.value is None else float(item.value), "record": None}
-    if item.kind == "text":
-        # The numbers of its record have rows of their own.
-        record = {"kind": "scalars", "t": item.t, "step": step, "values": {}, "texts": {item.name: item.value}}
-        return {**row, "value": None, "record": _json({key: each for key, each in record.items() if each is not None})}
-    return {**row, "value": None, "record": _json(item.record)}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def recognise(path: str) -> bool:

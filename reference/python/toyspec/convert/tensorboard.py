@@ -14,7 +14,6 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, Cause
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.convert.tensorboard_export import EventExport
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import earliest, is_wall
@@ -26,9 +25,7 @@ from toyspec.writing.media import Audio, Histogram, Image
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
 
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
 _MARK = "tfevents"
@@ -343,12 +340,3 @@ def _process(path: str) -> str:
     name = os.path.basename(path)
     found = _NAME.search(name)
     return found["process"] if found else name
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write one event file for each of *runs*, in a directory of its name."""
-    for run, ledger in runs:
-        folder = os.path.join(directory, run.run_id)
-        os.makedirs(folder)
-        with open(os.path.join(folder, f"events.out.tfevents.{int(run.wall(0.0)):010d}.toyspec"), "wb") as file:
-            EventExport(run, ledger, file).write()

@@ -19,7 +19,6 @@ from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Le
 from toyspec.convert.shown_tables import table_of
 from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
 from toyspec.convert.timeline import earliest
-from toyspec.convert.trackio_export import HISTOGRAM, TABLE, TRACE, write_runs
 from toyspec.errors import SourceError
 from toyspec.files import open_file
 from toyspec.format.flattening import flattened
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
 
     Rows = Callable[[Ledger], Iterator[tuple[Any, ...]]]
     """Yields kind, time, step and content of each row of a run, config first."""
 
 _FLUSH_NOTE = "the times are those of Trackio's flushes: rows between two flushes have the same one"
+TABLE, HISTOGRAM, TRACE = "trackio.table", "trackio.histogram", "trackio.trace"
 _TABLES = frozenset(["metrics", "configs", "project_metadata"])
 _CONFIG = "SELECT 'config', created_at, NULL, config FROM configs WHERE run_id = ?"
 _QUERIES = {
@@ -373,8 +372,3 @@ def _wall(text: Any) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write all of *runs* into databases, one for each group."""
-    write_runs(runs, directory)

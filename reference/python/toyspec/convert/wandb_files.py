@@ -19,7 +19,6 @@ from toyspec.convert.protobuf import MessageError, fields, members, signed, text
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
 from toyspec.convert.tensorboard_records import Damage
 from toyspec.convert.timeline import earliest
-from toyspec.convert.wandb_export import WandbExport
 from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC, read_records
 from toyspec.convert.wandb_media import lines_of, taken_objects
 from toyspec.errors import SourceError
@@ -29,9 +28,7 @@ from toyspec.writing.clocks import utc_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.exported_runs import ExportedRun
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
     from toyspec.convert.wandb_messages import RunMessage
 
 _DIRECTORY = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", re.ASCII | re.DOTALL)
@@ -219,6 +216,8 @@ class _Import:
         """Where there are several, the name of the directory for reports, and a colon."""
         self._record = 0
         self._last_step: int | None = None
+        self._step_name = ""
+        """The metric that has the steps, in a run that was exported or mirrored."""
         self._names: set[str] = set(_FRAMING)
         self._summary: dict[str, Any] = {}
 
@@ -311,7 +310,12 @@ class _Import:
             yield from intake.values(wall, None, dict(messages.pairs(body)), "system metrics", kind="system")
         elif kind == messages.METRIC:
             made = messages.definition_of(body)
-            if "name" in made:
+            if made == {"name": "*", "step_name": messages.STEP_METRIC}:
+                self._step_name = messages.STEP_METRIC
+                self._names.add(self._step_name)
+            elif made == {"name": messages.STEP_METRIC}:
+                return
+            elif "name" in made:
                 yield from intake.record({"kind": "define", **made}, self._place)
             else:
                 ledger.lose(NO_PLACE, self._place, "a metric without a name", name="definition")
@@ -354,6 +358,9 @@ class _Import:
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
         step = messages.step_of(body) if step is None else step
+        if self._step_name:
+            step = found.pop(self._step_name, None)
+            step = int(step) if isinstance(step, float) and step.is_integer() else step
         if type(step) is int and step >= 0:
             self._last_step = step
         self._names.update(found)
@@ -368,7 +375,8 @@ class _Import:
 
     def _resume(self, beginning: _Beginning) -> Iterator[bytes]:
         """Yield the record between the process before and that of *beginning*, which goes on at its first step."""
-        timeline, last, first = self._intake.timeline, self._last_step, beginning.step
+        # The files of a mirror have the rows of one attempt, one after the other.
+        timeline, last, first = self._intake.timeline, self._last_step, None if self._step_name else beginning.step
         if last is not None and first is not None and first <= last:
             again = f"the run was resumed at step {first}, after step {last}"
             self._ledger.note(f"{again}: both attempts are in the stream, and readers show the later one")
@@ -404,9 +412,3 @@ def _argv(body: bytes) -> list[str]:
     found = [(number, text(value)) for number, wire, value in fields(body) if wire == 2 and number in (5, 6)]
     program = [value for number, value in found if number == 6]
     return program + [value for number, value in found if number == 5] if program else []
-
-
-def export(runs: Iterator[tuple[ExportedRun, Ledger]], directory: str) -> None:
-    """Write an offline run for each of *runs*."""
-    for run, ledger in runs:
-        WandbExport(run, ledger).write(directory)

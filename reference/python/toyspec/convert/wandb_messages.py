@@ -37,6 +37,10 @@ class RunMessage(NamedTuple):
     """Seconds since the Unix epoch."""
 
 
+STEP_METRIC = "train/step"
+"""The metric that all others of an exported or mirrored run are drawn over; ``_step`` counts its rows."""
+
+
 def kind_and_body(record: bytes) -> tuple[int, bytes]:
     """Return the number and the content of the message in *record*; 0 if it has none that is known."""
     found = (0, b"")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from toyspec.errors import ToyspecError
 from toyspec.mirrors.mirroring import mirror_run
-from toyspec.mirrors.services import wait_until_read
 from toyspec.mirrors.settings import MirrorOrder
 from toyspec.mirrors.state import MirrorBusyError
 from toyspec.system_calls import cause_of
@@ -40,7 +39,7 @@ def main() -> int:
     while True:
         try:
             remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
-            wait_until_read(order.mirror, terminated)
+            order.mirror.destination().wait_until_read(terminated, order.mirror.patience)
         except MirrorBusyError as error:
             # The mirror of an earlier attempt at this run still sends.
             now = time.monotonic()

@@ -5,18 +5,15 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from toyspec.mirrors.destination import MirroredRun, NumberedRow, ServiceRefusedError
+from toyspec.convert.destinations.destination import BATCH, ServiceRefusedError
 from toyspec.system_calls import cause_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.mirrors.destination import Destination
-    from toyspec.mirrors.rows import SentRow
+    from toyspec.convert.destinations.destination import Destination, End, Lost, RunHead
+    from toyspec.convert.run_items import Row
     from toyspec.mirrors.state import StateFile
-
-BATCH = 500
-"""Most rows in one call."""
 
 
 class Abandoned(Exception):  # noqa: N818 - ends a mirror, and is not an error of its caller
@@ -31,14 +28,16 @@ class Delivery:
     """The rows of one run on their way."""
 
     def __init__(
-        self, run: MirroredRun, destination: Destination, state: StateFile, wait: Callable[[int], None]
+        self, run: RunHead, start: Row, destination: Destination, state: StateFile, wait: Callable[[int], None]
     ) -> None:
+        """Send the rows of *run*, which begins with the row *start*."""
         self.run = run
+        self._start = start._replace(number=-1)
         self._destination = destination
         self._state = state
         self._wait = wait
         self._numbers = count()
-        self._waiting: list[NumberedRow] = []
+        self._waiting: list[Row] = []
         self._is_open = False
         self._in_doubt = 0
 
@@ -47,12 +46,10 @@ class Delivery:
         self._state.progress.passes[-1].cuts.append(line)
         self._state.save()
 
-    def offer(self, rows: Sequence[SentRow]) -> None:
+    def offer(self, rows: Sequence[Row]) -> None:
         """Take the next *rows*, and send them once they are many."""
-        for row in rows:
-            number = next(self._numbers)
-            if number >= self._state.progress.rows:
-                self._waiting.append(NumberedRow(number, row))
+        numbered = (row._replace(number=next(self._numbers)) for row in rows)
+        self._waiting += [row for row in numbered if row.number >= self._state.progress.rows]
         if len(self._waiting) >= BATCH:
             self.flush()
 
@@ -61,18 +58,22 @@ class Delivery:
         while self._waiting:
             self._until_done(self._send)
 
-    def finish(self, reason: str, t: float) -> None:
-        """Send what waits, and the end of the run."""
+    def finish(self, end: End) -> None:
+        """Send what waits, and the end of the run; report what was not carried."""
         self.flush()
-        if not self._state.progress.ended:
-            self._until_done(lambda: self._destination.finish(reason, t))
-            self._state.progress.ended = True
-            self._state.save()
+        progress = self._state.progress
+        if progress.ended:
+            return
+        self._until_done(lambda: self._destination.close(end))
+        progress.ended = True
+        self._state.save()
+        if progress.losses:
+            causes = ", ".join(f"{cause} {number}" for cause, number in progress.losses.items())
+            say(f"{progress.to}: run {self.run.run_id} is there with items changed or dropped ({causes})")
 
     def close(self) -> None:
         """Leave the destination and the state."""
-        if self._is_open:
-            self._leave()
+        self._leave()
         self._state.close()
 
     def _send(self) -> None:
@@ -82,13 +83,20 @@ class Delivery:
             return
         doubtful, self._in_doubt = self._in_doubt, BATCH
         missing = [*self._destination.missing(batch[:doubtful]), *batch[doubtful:]] if doubtful else batch
+        lost = self._destination.put(missing)
         progress = self._state.progress
-        progress.place = self._destination.send(missing)
+        progress.place = self._destination.place
         progress.rows = batch[-1].number + 1
         progress.ended = False
+        self._count(lost)
         self._state.save()
         self._in_doubt = 0
         del self._waiting[: len(batch)]
+
+    def _count(self, lost: Sequence[Lost]) -> None:
+        for each in lost:
+            losses = self._state.progress.losses
+            losses[each.cause.name] = losses.get(each.cause.name, 0) + 1
 
     def _until_done(self, action: Callable[[], None]) -> None:
         failures = 0
@@ -116,20 +124,25 @@ class Delivery:
         progress = self._state.progress
         received = self._destination.open(self.run, progress.place)
         self._is_open = True
+        lost = self._destination.put([self._start])
+        if not progress.rows and not progress.losses:
+            self._count(lost)
         # The last batch before may have arrived, in whole or in part.
         self._in_doubt = BATCH
         if received is None or received == progress.rows:
             return
-        lost = received < progress.rows
+        has_less = received < progress.rows
+        if not received:
+            progress.losses.clear()
         progress.rows = received
         self._state.save()
-        if lost:
+        if has_less:
             raise Rewound
-        self._waiting = [item for item in self._waiting if item.number >= received]
+        self._waiting = [row for row in self._waiting if row.number >= received]
 
     def _leave(self) -> None:
         self._is_open = False
         try:
-            self._destination.close()
+            self._destination.close(None)
         except Exception as error:  # noqa: BLE001 - the run there is left unchanged
             say(f"{self._state.progress.to}: {type(error).__name__}: {cause_of(error)}")

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from toyspec.convert.destinations.destination import End, RunHead
+from toyspec.convert.run_items import Row, start_items
 from toyspec.errors import ToyspecError
-from toyspec.format.numbers import number
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
-from toyspec.mirrors.destination import mirrored
-from toyspec.mirrors.selection import Selection, point_id
-from toyspec.mirrors.services import KEPT_IN_MEMORY, destination
+from toyspec.mirrors.selection import Selection, item_id
 from toyspec.mirrors.settings import Selecting
 from toyspec.mirrors.state import MirrorProgress, Pass, StateFile, identity_of, state_path
 from toyspec.reading.attempts import Attempts
@@ -26,7 +25,7 @@ from toyspec.reading.stream_files import locate_stream
 from toyspec.system_calls import say
 
 if TYPE_CHECKING:
-    from toyspec.mirrors.destination import Destination
+    from toyspec.convert.destinations.destination import Destination
     from toyspec.mirrors.settings import Mirror
     from toyspec.reading.records import Record
 
@@ -83,11 +82,11 @@ class _Mirroring:
         self._over = over
         self._timing = timing
         self._attempts = Attempts()
-        self._destination: Destination = destination(mirror)
+        self._destination: Destination = mirror.destination()
         self._delivery: Delivery | None = None
         self._selection: Selection | None = None
-        self._end: tuple[str, float] | None = None
-        """The reason and time of the run's end, until it goes on."""
+        self._end: End | None = None
+        """The end of the run, until it goes on."""
         self._line = 0
         self._last_record = timing.clock()
         self._is_caught_up = False
@@ -111,24 +110,25 @@ class _Mirroring:
                 if self._end is not None and outcome != "replaced":
                     outcome = "ended"
                     if not self._is_mute:
-                        self._delivery.finish(*self._end)
+                        self._delivery.finish(self._end)
         finally:
             if self._delivery is not None:
                 self._delivery.close()
         return outcome
 
     def _take(self, record: Record) -> None:
-        if self._selection is None:
-            self._begin(record)
         self._attempts.learn(record)
+        is_first = self._selection is None
+        if is_first:
+            self._begin(record)
         self._line, self._last_record = record.line, self._timing.clock()
         assert self._selection is not None
         assert self._delivery is not None
         if record.end is not None:
-            self._end = (str(record.get("reason") or "completed"), _seconds(record))
+            self._end = End(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
         elif record.goes_on:
             self._end = None
-        if self._is_mute:
+        if self._is_mute or (is_first and record.kind == "run_start"):
             return
         was_spent = self._selection.is_spent
         self._delivery.offer(self._selection.take(record, self._attempts))
@@ -146,14 +146,15 @@ class _Mirroring:
             )
         stream = locate_stream(self._path)
         identity = identity_of(record.raw)
-        folder = os.path.basename(os.path.dirname(os.path.abspath(stream)))
-        run = mirrored(record, identity, folder, self._mirror)
+        value = record.value if record.kind == "run_start" else {}
+        run = RunHead.of(stream, value, project=self._mirror.project, identity=identity)
         progress = MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into)
         state = StateFile(state_path(stream, self._mirror, identity), progress)
-        if self._mirror.to in KEPT_IN_MEMORY:
+        if self._destination.is_in_memory:
             state.progress = progress
         passes = _passes(state.progress, self._mirror.select)
-        self._delivery = Delivery(run, self._destination, state, self._wait)
+        start = Row(record, tuple(start_items(record, value)))
+        self._delivery = Delivery(run, start, self._destination, state, self._wait)
         sent: array[int] = array("Q")
         for earlier in passes[:-1]:
             sent = array("Q", sorted([*sent, *self._replay(stream, earlier, sent)]))
@@ -163,7 +164,7 @@ class _Mirroring:
             self._is_mute = True
 
     def _replay(self, stream: str, earlier: Pass, sent: array[int]) -> array[int]:
-        """Offer the rows of an *earlier* pass, of which the service may lack some; return the ids of its points."""
+        """Offer the rows of an *earlier* pass, of which the service may lack some; return the ids of its items."""
         found: array[int] = array("Q")
         selection, attempts = Selection(earlier.select, earlier.cuts, sent or None), Attempts()
         left = earlier.rows or 0
@@ -172,12 +173,14 @@ class _Mirroring:
                 attempts.learn(record)
                 if record.line == 1:
                     selection.start(record.get("config"))
+                    if record.kind == "run_start":
+                        continue
                 rows = selection.take(record, attempts)
                 rows = (rows if record.end is None else rows + selection.finish())[:left]
                 left -= len(rows)
                 assert self._delivery is not None
                 self._delivery.offer(rows)
-                found.extend(point_id(row.line, index) for row in rows for index in row.places)
+                found.extend(item_id(row.line, index) for row in rows for index in row.indexes)
                 if not left:
                     break
         return found
@@ -218,8 +221,3 @@ def _passes(progress: MirrorProgress, wanted: Selecting | None) -> list[Pass]:
         passes.append(Pass(select=wanted))
         progress.ended = False
     return passes
-
-
-def _seconds(record: Record) -> float:
-    t = number(record.value.get("t"))
-    return float(t or 0.0)

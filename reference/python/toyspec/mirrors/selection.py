@@ -6,11 +6,11 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from toyspec.mirrors.rows import Point, SentAlert, SentRow, mark_of, points_of, row_of
+from toyspec.convert.run_items import Item, Row, items_of
 
 if TYPE_CHECKING:
     from array import array
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_NAMES: Final = 10_000
 """Metrics with further names are not sent: memory is bounded, and services get slow long before."""
+_POINTS: Final = frozenset(["measure", "text", "histogram", "media"])
+"""What has a name, and a budget."""
+_BOUNDS: Final = frozenset(["definition", "resume", "end"])
 _BYTES_PER_MEGABYTE = 1_000_000
 _INDEX_BITS = 20
 KEPT = 6
@@ -30,18 +33,27 @@ SHORTEST_SECONDS = 10.0
 _SECONDS = 60.0
 
 
+class Point(NamedTuple):
+    """An item that may be sent, by the name that it is sent with."""
+
+    place: int
+    """Place among the items of its record, counted from 0."""
+    item: Item
+    record: Record
+
+
 class Selection:
     """The rows of one run, as its records come.
 
-    *cuts* are the lines after which an open window ended early, because no record came for long. Points in *sent*, a
-    sorted array of ``point_id``, are left out.
+    *cuts* are the lines after which an open window ended early, because no record came for long. Items in *sent*, a
+    sorted array of ``item_id``, are left out.
     """
 
     def __init__(self, select: Selecting, cuts: Collection[int] = (), sent: array[int] | None = None) -> None:
         self._select = select
         self._cuts = frozenset(cuts)
         self._sent = sent
-        self._names: dict[str, bool] = {}
+        self._names: set[str] = set()
         self._alerts: Counter[tuple[str, str]] = Counter()
         self._window: Window | None = None
         self._last: dict[str, Point] = {}
@@ -58,30 +70,35 @@ class Selection:
     def start(self, settings: Any) -> bool:
         """Take the settings of the run; return False where they alone exceed the budget."""
         if self._bytes_left is not None:
-            self._bytes_left -= _size(settings)
+            self._bytes_left -= _json_size(settings)
             self.is_spent = self._bytes_left < 0
         return not self.is_spent
 
-    def take(self, record: Record, attempts: Attempts) -> list[SentRow]:
-        """Return the rows that are due with *record* of a run with *attempts*."""
-        found: list[SentRow] = []
-        mark = mark_of(record)
-        if mark is not None:
-            found = [*self._close(), mark]
-        elif record.kind == "alert":
-            found = [self._alert(record)]
-        points = [point for point in points_of(record, attempts, self._select) if self._is_wanted(point)]
+    def take(self, record: Record, attempts: Attempts) -> list[Row]:
+        """Return the rows that are due with *record* of a run with *attempts*, but for the first of the run."""
+        points, marks = [], []
+        for index, item in enumerate(items_of(record, attempts)):
+            point = Point(index, item._replace(name=self._named(item)), record)
+            if self._is_sent(point):
+                continue
+            if item.kind not in _POINTS:
+                marks.append(point)
+            elif self._is_due(point) and self._is_wanted(point.item.name):
+                points.append(point)
+        # What a mark says holds from here on: the points before it are sent before it.
+        found = self._close() if any(point.item.kind in _BOUNDS for point in marks) else []
+        found += [row._replace(alerts=self._alerts_until(record)) for row in rows_of(marks)]
         if points:
             found += self._place(points)
         if record.line in self._cuts:
             found += self.cut()
         return found
 
-    def cut(self) -> list[SentRow]:
+    def cut(self) -> list[Row]:
         """Return the rows of the open window, which ends."""
         return self._close()
 
-    def finish(self) -> list[SentRow]:
+    def finish(self) -> list[Row]:
         """Return the last rows of a run that has ended; of a spent budget, the last values as far as they fit."""
         rows = self._close()
         held, self._last = self._last, {}
@@ -89,19 +106,32 @@ class Selection:
             return rows
         return rows + [row for row in rows_of(held.values()) if self._pay(row, reserve=0)]
 
-    def _alert(self, record: Record) -> SentRow:
-        rule, level = (str(record.value.get(key)) for key in ("rule", "level"))
+    def _alerts_until(self, record: Record) -> int:
+        """Return the number of alerts like *record*; 0 for other records."""
+        if record.kind != "alert":
+            return 0
+        alert = str(record.value.get("rule")), str(record.value.get("level"))
         # Memory is bounded, whatever the log names.
-        rule = rule if (rule, level) in self._alerts or len(self._alerts) < MOST_NAMES else "others"
-        self._alerts[rule, level] += 1
-        alert = SentAlert(rule, level, self._alerts[rule, level])
-        return SentRow(record.line, None, float(record.time or 0.0), {}, alert=alert)
+        alert = alert if alert in self._alerts or len(self._alerts) < MOST_NAMES else ("others", "")
+        self._alerts[alert] += 1
+        return self._alerts[alert]
 
-    def _place(self, points: list[Point]) -> list[SentRow]:
+    def _named(self, item: Item) -> str:
+        kind = str(item.record.get("kind"))
+        prefix = self._select.prefixes.get(kind)
+        if prefix is None or item.kind not in _POINTS:
+            return item.name
+        return prefix + (item.name.removeprefix(f"{item.record.get('name')}/") if kind == "eval" else item.name)
+
+    def _is_due(self, point: Point) -> bool:
+        every, step = self._select.every, point.item.step
+        return point.record.kind != "step" or (every > 0 and (step is None or not step % every))
+
+    def _place(self, points: list[Point]) -> list[Row]:
         rate = self._select.points_per_minute
         if rate is None:
             return self._paid(rows_of(points))
-        t = points[0].t
+        t = points[0].item.t
         found = self._close() if self._window is not None and self._window.ends_before(t, len(self._names)) else []
         if self._window is None:
             self._window = Window(t, rate)
@@ -109,28 +139,28 @@ class Selection:
             self._window.add(point)
         return found
 
-    def _close(self) -> list[SentRow]:
+    def _close(self) -> list[Row]:
         window, self._window = self._window, None
         return self._paid(window.rows(len(self._names))) if window is not None else []
 
-    def _paid(self, rows: list[SentRow]) -> list[SentRow]:
+    def _paid(self, rows: list[Row]) -> list[Row]:
         """Return those of *rows* for which the budget has room, and note the last values of the others."""
         if self._points_left is None and self._bytes_left is None:
             return rows
-        paid: list[SentRow] = []
+        paid: list[Row] = []
         for row in rows:
             if not self.is_spent and self._pay(row, reserve=len(self._names)):
                 paid.append(row)
                 continue
             self.is_spent = True
-            for index, (name, value) in zip(row.places, row.values.items(), strict=True):
-                self._last[name] = Point(row.line, index, name, value, row.step, row.t)
+            for index, item in zip(row.indexes, row.items, strict=True):
+                self._last[item.name] = Point(index, item, row.record)
         return paid
 
-    def _pay(self, row: SentRow, *, reserve: int) -> bool:
+    def _pay(self, row: Row, *, reserve: int) -> bool:
         """Take the price of *row* from the budget; return False, and take nothing, where only *reserve* is left."""
-        size = _size(row.values) if self._bytes_left is not None else 0
-        points = len(row.values)
+        size = _size(row) if self._bytes_left is not None else 0
+        points = len(row.items)
         if self._points_left is not None and points + reserve > self._points_left:
             return False
         if self._bytes_left is not None and size > self._bytes_left:
@@ -141,29 +171,34 @@ class Selection:
             self._bytes_left -= size
         return True
 
-    def _is_wanted(self, point: Point) -> bool:
-        wanted = self._names.get(point.name)
-        if wanted is None:
-            if len(self._names) >= MOST_NAMES or not self._matches(point.name):
+    def _is_wanted(self, name: str) -> bool:
+        if name not in self._names:
+            if len(self._names) >= MOST_NAMES or not any(fnmatchcase(name, each) for each in self._select.metrics):
                 return False
-            self._names[point.name] = wanted = True
-        return self._sent is None or not _is_in(point_id(point.line, point.place), self._sent)
+            self._names.add(name)
+        return True
 
-    def _matches(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self._select.metrics)
+    def _is_sent(self, point: Point) -> bool:
+        if self._sent is None:
+            return False
+        wanted = item_id(point.record.line, point.place)
+        at = bisect_left(self._sent, wanted)
+        return at < len(self._sent) and self._sent[at] == wanted
 
 
-def point_id(line: int, index: int) -> int:
-    """Return a number that no other point of the stream has."""
+def item_id(line: int, index: int) -> int:
+    """Return a number that no other item of the stream has."""
     return line << _INDEX_BITS | index
 
 
-def _is_in(value: int, values: array[int]) -> bool:
-    at = bisect_left(values, value)
-    return at < len(values) and values[at] == value
+def _size(row: Row) -> int:
+    """Return the number of bytes that the points of *row* cost: as JSON, and those of their files."""
+    values = {item.name: item.value for item in row.items}
+    files = (item.record.get("size_bytes") for item in row.items if item.kind == "media")
+    return _json_size(values) + sum(size for size in files if type(size) is int)
 
 
-def _size(content: Any) -> int:
+def _json_size(content: Any) -> int:
     return len(msgspec.json.encode(content, enc_hook=str))
 
 
@@ -184,13 +219,13 @@ class Window:
 
     def add(self, point: Point) -> None:
         """Take in a point."""
-        held = self._points.setdefault(point.name, [])
+        held = self._points.setdefault(point.item.name, [])
         held.append(point)
         share = self._share(len(self._points))
         if len(held) > 4 * share:
-            self._points[point.name] = thinned(held, share)
+            self._points[point.item.name] = thinned(held, share)
 
-    def rows(self, names: int) -> list[SentRow]:
+    def rows(self, names: int) -> list[Row]:
         """Return what is kept, in the order of the stream; *names* is the number of metrics of the run so far."""
         share = self._share(names)
         total = sum(map(len, self._points.values()))
@@ -204,12 +239,19 @@ class Window:
         return max(KEPT, int(seconds * self._rate) // max(1, names))
 
 
-def rows_of(points: Iterable[Point]) -> list[SentRow]:
+def rows_of(points: Iterable[Point]) -> list[Row]:
     """Return the rows of *points*, one for each record, in the order of the stream."""
     by_line: dict[int, list[Point]] = {}
-    for point in sorted(points):
-        by_line.setdefault(point.line, []).append(point)
-    return [row_of(found) for found in by_line.values()]
+    for point in sorted(points, key=_order):
+        by_line.setdefault(point.record.line, []).append(point)
+    return [
+        Row(found[0].record, tuple(point.item for point in found), tuple(point.place for point in found))
+        for found in by_line.values()
+    ]
+
+
+def _order(point: Point) -> tuple[int, int]:
+    return point.record.line, point.place
 
 
 def thinned(points: list[Point], most: int) -> list[Point]:
@@ -225,14 +267,14 @@ def thinned(points: list[Point], most: int) -> list[Point]:
 def _extremes(points: list[Point]) -> list[Point]:
     if len(points) <= KEPT:
         return points
-    numbers = [point for point in points if isinstance(point.value, int | float) and math.isfinite(point.value)]
-    nulls = [point for point in points if point.value is None or point.value != point.value]
+    measures = [point for point in points if point.item.kind == "measure"]
+    numbers = [point for point in measures if point.item.value is not None and math.isfinite(point.item.value)]
+    nulls = [point for point in measures if point.item.value is None or math.isnan(point.item.value)]
     kept = [points[0], points[-1], *nulls[:1], *nulls[-1:]]
     if numbers:
         kept += [min(numbers, key=_value), max(numbers, key=_value)]
-    return sorted({(point.line, point.place): point for point in kept}.values())
+    return sorted({_order(point): point for point in kept}.values(), key=_order)
 
 
 def _value(point: Point) -> float:
-    assert isinstance(point.value, int | float), "only numbers are compared"
-    return point.value
+    return float(point.item.value)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
+from toyspec.convert.destinations.tools import destination_of
 from toyspec.errors import check_choice
 from toyspec.writing.companions import CompanionOrder, CompanionProcess
 
 if TYPE_CHECKING:
+    from toyspec.convert.destinations.destination import Destination
     from toyspec.writing.run_writer import RunWriter
 
 Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
@@ -78,6 +80,10 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     def started(self, run: RunWriter) -> CompanionProcess:
         """Return the process that sends *run* on while it is written."""
         return CompanionProcess(self.order(run.events_path), run)
+
+    def destination(self) -> Destination:
+        """Return the place of the tool; raise ImportError without its package, ServiceRefusedError if it cannot be."""
+        return destination_of(self.to)(self.into)
 
     def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
         """Return the process that sends the run at *stream* on while it is written."""

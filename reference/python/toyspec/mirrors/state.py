@@ -47,6 +47,8 @@ class MirrorProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
     ended: bool = False
     """Whether the end of the run was acknowledged too."""
     passes: list[Pass] = []
+    losses: dict[str, int] = {}
+    """How often each cause has changed or dropped an item."""
 
 
 class StateFile:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from toyspec.convert.destinations.destination import Destination, Lost, ServiceRefusedError, binary64_of, null_as_nan
+from toyspec.convert.destinations.telemetry import REMAINING, TelemetryNames, ending
 from toyspec.convert.extras import needed
-from toyspec.mirrors.destination import ServiceRefusedError
-from toyspec.mirrors.rows import SentHistogram
-from toyspec.mirrors.telemetry import REMAINING, TelemetryNames, ending
-from toyspec.system_calls import cause_of, say
+from toyspec.convert.losses import NO_PLACE
+from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.mirrors.destination import MirroredRun, NumberedRow
-    from toyspec.mirrors.rows import SentRow
-    from toyspec.mirrors.settings import Mirror
-    from toyspec.mirrors.telemetry import TelemetryName
+    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.telemetry import TelemetryName
+    from toyspec.convert.run_items import Item, Row
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:9464"
 SHOWN_SECONDS: Final = 300.0
@@ -29,7 +27,7 @@ _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_]")
 _LONGEST_WAIT: Final = 0.5
 
 
-class _Sample(NamedTuple):
+class Sample(NamedTuple):
     """The last value of one metric."""
 
     name: TelemetryName
@@ -39,9 +37,9 @@ class _Sample(NamedTuple):
 class ServedRun:
     """The last values of one run."""
 
-    def __init__(self, run: MirroredRun) -> None:
+    def __init__(self, run: RunHead) -> None:
         self.run = run
-        self.samples: dict[tuple[str, str], _Sample] = {}
+        self.samples: dict[tuple[str, str], Sample] = {}
         self.last_record: float | None = None
         self.ended_at: float | None = None
         """Time of the end, by the clock of the exposition; None while the run goes on."""
@@ -73,7 +71,7 @@ class Exposition:
         with self._lock:
             self._runs[run.run.identity] = run
 
-    def update(self, run: ServedRun, samples: Sequence[_Sample], at: float | None) -> None:
+    def update(self, run: ServedRun, samples: Sequence[Sample], at: float | None) -> None:
         """Take the last values of *run*, whose last record is of the time *at*."""
         with self._lock:
             for sample in samples:
@@ -154,96 +152,89 @@ _EXPOSITIONS: dict[str, Exposition] = {}
 _OPENING = threading.Lock()
 
 
-def destination(mirror: Mirror) -> PrometheusRun:
-    """Return the place of a run in what *mirror* serves; raise ImportError without the client."""
-    client = needed("prometheus_client", "prometheus", "mirroring to Prometheus")
-    _host_and_port(mirror.into or _DEFAULT_ADDRESS)
-    return PrometheusRun(client, mirror.into or _DEFAULT_ADDRESS)
-
-
-def listen(mirror: Mirror) -> None:
-    """Listen at the address of *mirror*; raise ServiceRefusedError where that is not possible."""
-    exposition_at(needed("prometheus_client", "prometheus", "mirroring to Prometheus"), mirror.into or _DEFAULT_ADDRESS)
-
-
-def exposition_at(client: Any, address: str) -> Exposition:
+def exposition_at(address: str) -> Exposition:
     """Return what this process serves at *address*, which it listens at from then on."""
     with _OPENING:
         found = _EXPOSITIONS.get(address)
         if found is None:
+            client = needed("prometheus_client", "prometheus", "writing to Prometheus")
             found = _EXPOSITIONS[address] = Exposition(client, address)
         return found
 
 
-def wait_until_read(mirror: Mirror, over: threading.Event) -> None:
-    """Wait until Prometheus has asked for the last values, *over* is set, or the patience of *mirror* is at an end."""
-    found = _EXPOSITIONS.get(mirror.into or _DEFAULT_ADDRESS)
-    deadline = time.monotonic() + mirror.patience
-    while found is not None and not found.is_read and time.monotonic() < deadline:
-        if over.wait(_LONGEST_WAIT):
-            return
+class PrometheusValues(Destination):
+    """The last values of runs among those that an address serves."""
 
+    is_in_memory = True
 
-class PrometheusRun:
-    """The last values of one run among those that an address serves."""
-
-    def __init__(self, client: Any, address: str) -> None:
-        self._client = client
-        self._address = address
-        self._exposition: Exposition | None = None
+    def __init__(self, into: str | None = None) -> None:
+        """Serve at *into*, ``HOST:PORT``; raise ImportError without the client."""
+        super().__init__(into or _DEFAULT_ADDRESS)
+        needed("prometheus_client", "prometheus", "writing to Prometheus")
+        _host_and_port(str(self.into))
         self._served: ServedRun | None = None
-        self._names: TelemetryNames | None = None
+        self._names: TelemetryNames
+        self._samples: list[Sample] = []
         self._rows = 0
-        self._leaves_out = False
 
-    def open(self, run: MirroredRun, place: Any) -> int | None:
+    @property
+    def _exposition(self) -> Exposition:
+        return exposition_at(str(self.into))
+
+    def listen(self) -> None:
+        """Listen at the address, also before there is a run."""
+        exposition_at(str(self.into))
+
+    def wait_until_read(self, over: threading.Event, patience: float) -> None:
+        """Wait until Prometheus has asked for the last values, *over* is set, or *patience* seconds have passed."""
+        found = _EXPOSITIONS.get(str(self.into))
+        deadline = time.monotonic() + patience
+        while found is not None and not found.is_read and time.monotonic() < deadline:
+            if over.wait(_LONGEST_WAIT):
+                return
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
         """Serve the run, and return the number of rows that are in memory: none after this process has started."""
         del place
-        self._exposition = exposition_at(self._client, self._address)
-        if self._served is None:
-            self._served, self._names = ServedRun(run), TelemetryNames(run)
+        self.run = run
+        if self._served is None or self._served.run != run:
+            self._served, self._names, self._rows = ServedRun(run), TelemetryNames(run), 0
             self._exposition.serve(self._served)
         return self._rows
 
-    def missing(self, rows: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
-        """Return *rows*."""
-        return rows
-
-    def send(self, rows: Sequence[NumberedRow]) -> None:
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
         """Serve the last values of *rows*."""
-        assert self._exposition is not None
+        self._samples = [Sample(*value) for row in rows for value in self._names.of_run(row)]
+        lost = super().put(rows)
+        self._rows = max(self._rows, rows[-1].number + 1)
         assert self._served is not None
-        assert self._names is not None
-        last: list[_Sample] = []
-        for _, row in rows:
-            last += [_Sample(name, value) for name, value in self._names.of_run(row)]
-            last += [
-                _Sample(self._names.of(metric), math.nan if value is None else float(value))
-                for metric, value in row.values.items()
-                if not isinstance(value, SentHistogram)
-            ]
-            self._note_histograms(row)
-        self._rows = rows[-1].number + 1
         self._served.ended_at = None
-        started = self._served.run.started
-        self._exposition.update(self._served, last, started + rows[-1].row.t if started else None)
+        self._update(rows[-1].t)
+        return lost
 
-    def _note_histograms(self, row: SentRow) -> None:
-        if not self._leaves_out and any(isinstance(value, SentHistogram) for value in row.values.values()):
-            self._leaves_out = True
-            assert self._served is not None
-            say(f"prometheus: histograms of run {self._served.run.run_id} are left out")
+    def carry(self, item: Item) -> Iterator[Lost]:
+        """Take a number; histograms of Prometheus count up, and so cannot be the present ones."""
+        match item.kind:
+            case "measure":
+                self._samples.append(Sample(self._names.of(item.name), binary64_of(item)))
+                yield from null_as_nan(item)
+            case "alert" | "resume":
+                pass
+            case "fact" | "end" if item.name in ("name", "group", "reason"):
+                pass
+            case _:
+                yield Lost(NO_PLACE, item)
 
-    def finish(self, reason: str, t: float) -> None:
-        """Serve that the run has ended, for a while."""
-        assert self._exposition is not None
+    def close(self, end: End | None) -> None:
+        """Serve that the run has ended, for a while; with None, serve its values until this process ends."""
+        if end is not None and self._served is not None:
+            self._samples = [Sample(*ending(end.reason))]
+            self._update(end.t)
+            self._exposition.end(self._served)
+
+    def _update(self, t: float) -> None:
         assert self._served is not None
-        started = self._served.run.started
-        self._exposition.update(self._served, [_Sample(*ending(reason))], started + t if started else None)
-        self._exposition.end(self._served)
-
-    def close(self) -> None:
-        """Leave the values unchanged: they are served until this process ends."""
+        self._exposition.update(self._served, self._samples, None if self.run.started is None else self.run.wall(t))
 
 
 def _family_name(name: TelemetryName) -> str:

@@ -1,4 +1,4 @@
-"""Each service gets the rows in its own shape, and keeps one of each however often it is sent."""
+"""The contract of destinations: what is put is there or is returned as lost, once, by an export as by a mirror."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import json
 import math
 import os
 import random
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import toyspec
-from conversions import imported, scalars
+from conversions import exported, imported, losses, scalars, write_run
 from fake_wandb import FakeWandb
 from mirror_services import FAST, write_steps
+from toyspec.convert.destinations.destination import RunHead
+from toyspec.convert.destinations.tools import TOOLS, exportable
 from toyspec.mirrors.mirroring import mirror_run
-from toyspec.mirrors.settings import Mirror, Selecting
+from toyspec.mirrors.settings import Mirror, Selecting, Service
 
 LOSSES = [3.0, None, 0.5]
 
@@ -94,11 +98,18 @@ def test_tensorboard_shows_another_run_of_the_same_name_beside_the_first(tmp_pat
     assert (2, "a", "a-") == (len(names), names[0], names[1][:2])
 
 
+def use_wandb(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
+    """Let W&B be a package that keeps what it is handed."""
+    fake = FakeWandb(folder, monkeypatch)
+    monkeypatch.syspath_prepend(str(folder / "packages"))
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.delitem(sys.modules, "wandb")
+    return fake
+
+
 def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own step is the number of the row, so what it has already is not sent again after a lost state."""
-    fake = FakeWandb(tmp_path, monkeypatch)
-    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    fake = use_wandb(tmp_path, monkeypatch)
     mirror = Mirror(to="wandb", project="p")
     run = write_steps(tmp_path / "a", LOSSES, ending=None)
     mirror_run(run, mirror, timing=FAST)
@@ -106,7 +117,6 @@ def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: 
         path.unlink()
     write_steps(run, [*LOSSES, 0.25], ending="errored")
     mirror_run(run, mirror, timing=FAST)
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
     rows = fake.calls("log")
     assert [0, 1, 2, 3] == [number for _, number in rows]
     assert [1, 2, 3, 4] == [row["train/step"] for row, _ in rows]
@@ -117,9 +127,7 @@ def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: 
 
 def test_wandb_knows_what_metrics_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A definition is its best value and what the metric is drawn over; name, group, tags and notes are the run's."""
-    fake = FakeWandb(tmp_path, monkeypatch)
-    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    fake = use_wandb(tmp_path, monkeypatch)
     members: dict[str, Any] = {"group": "g", "tags": ["a", "b"], "notes": "n", "name": "shown"}
     with toyspec.start_run(tmp_path / "runs", run_id="r", git=None, config={"lr": 0.5}, **members) as run:
         run.define("acc", goal="max", step_name="tokens")
@@ -127,7 +135,6 @@ def test_wandb_knows_what_metrics_mean(tmp_path: Path, monkeypatch: pytest.Monke
         run.define("kl")
         run.step(1, loss=1.0)
     mirror_run(run.directory, Mirror(to="wandb", into=str(tmp_path / "made" / "here")), timing=FAST)
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
     assert [
         ["acc", {"step_metric": "tokens", "summary": "max"}],
         ["loss", {"step_metric": "train/step", "summary": "min"}],
@@ -151,7 +158,7 @@ class MlflowServer:
         """Return the experiment of *name*, once there is a run."""
         return SimpleNamespace(experiment_id=name) if self.runs else None
 
-    def create_experiment(self, name: str) -> str:
+    def create_experiment(self, name: str, artifact_location: str = "") -> str:
         """Return the id of a new experiment."""
         return name
 
@@ -208,6 +215,10 @@ class MlflowServer:
         """End the run."""
         self.runs[run_id] |= {"status": status, "end": end_time}
 
+    def log_artifact(self, run_id: str, path: str, folder: str | None) -> None:
+        """Keep the name of a file."""
+        self.runs[run_id].setdefault("files", []).append(f"{folder}/{Path(path).name}")
+
 
 class Metric:
     """A metric as its client takes it."""
@@ -216,17 +227,23 @@ class Metric:
         self.name, self.value, self.timestamp, self.step = name, value, timestamp, step
 
 
-@pytest.mark.parametrize(
-    "failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"], ["loses settings"]]
-)
-def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
+def use_mlflow(monkeypatch: pytest.MonkeyPatch, failing: Sequence[str] = ()) -> MlflowServer:
+    """Let MLflow be a server in this process."""
     server = MlflowServer(list(failing))
     mlflow, tracking, entities = (ModuleType(name) for name in ("mlflow", "mlflow.tracking", "mlflow.entities"))
     vars(tracking)["MlflowClient"] = lambda uri: server
     vars(entities).update(Metric=Metric, Param=lambda name, text: (name, text))
     for name, module in (("mlflow", mlflow), ("mlflow.tracking", tracking), ("mlflow.entities", entities)):
         monkeypatch.setitem(sys.modules, name, module)
+    return server
+
+
+@pytest.mark.parametrize(
+    "failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"], ["loses settings"]]
+)
+def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
+    server = use_mlflow(monkeypatch, failing)
     losses: list[float | None] = [None if at == 4 else at / 8 for at in range(9)]
     run = write_steps(tmp_path / "a", losses, ending="completed")
     mirror = Mirror(to="mlflow", patience=300.0, select=Selecting(metrics=["loss"]))
@@ -235,12 +252,17 @@ def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkey
     found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made["metrics"]]
     assert list(enumerate(losses, 1)) == found
     assert ("FINISHED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
-    assert "9" == made["tags"]["toyspec.mirror.rows"]
+    assert "10" == made["tags"]["toyspec.mirror.rows"]
 
 
 TRACKIO = """
 import json, os
 class SQLiteStorage:
+    @staticmethod
+    def bulk_alert(**call):
+        with open(os.path.join(os.environ["TRACKIO_DIR"], "alerts.json"), "w") as file:
+            json.dump(call, file)
+
     @staticmethod
     def bulk_log(**call):
         path = os.path.join(os.environ["TRACKIO_DIR"], "rows.json")
@@ -255,15 +277,21 @@ class SQLiteStorage:
 """
 
 
-def test_trackio_keeps_one_row_of_each_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that is sent again after its answer was lost is there once; what is not finite is a text."""
-    package = tmp_path / "packages" / "trackio"
+def use_trackio(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Trackio be a package in *folder*, which keeps what it is handed in files."""
+    package = folder / "packages" / "trackio"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "sqlite_storage.py").write_text(TRACKIO)
+    (package / "utils.py").write_text("import os\nMEDIA_DIR = os.path.join(os.environ['TRACKIO_DIR'], 'media')\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setitem(sys.modules, "trackio", ModuleType("trackio"))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(folder)
+
+
+def test_trackio_keeps_one_row_of_each_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is sent again after its answer was lost is there once; what is not finite is a text."""
+    use_trackio(tmp_path, monkeypatch)
     (tmp_path / "fails").touch()
     (tmp_path / "out").mkdir()
     run = write_steps(tmp_path / "a", LOSSES, ending="completed")
@@ -283,3 +311,148 @@ def test_package_that_is_missing_is_named(service: Any, tmp_path: Path, monkeypa
     run = write_steps(tmp_path / "a", LOSSES, ending="completed")
     with pytest.raises(ImportError, match=rf"needs {service}: pip install 'toyspec\[{service}\]'"):
         mirror_run(run, Mirror(to=service), timing=FAST)
+
+
+PNG = b"\x89PNG\r\n\x1a\npixels"
+FILES = {"a": ("png", PNG), "b": ("csv", b"n,t\n1,x\n"), "c": ("wav", b"RIFF"), "d": ("txt", b"x"), "e": ("png", b"")}
+TYPES = {"png": "image/png", "csv": "text/csv", "wav": "audio/wav", "txt": "text/plain"}
+
+
+def rich_run(folder: Path) -> Path:
+    """Return a run with items of every kind."""
+    start = {
+        "name": "first", "group": "g", "tags": ["x", "k=v"], "notes": "n", "argv": ["train.py"],
+        "config": {"lr": 0.5, "arch": "gpt", "net": {"sizes": [1, 2]}},
+    }  # fmt: skip
+    media = [
+        {"kind": "media", "t": 2.0, "step": 2, "name": f"m/{letter}", "media_type": TYPES[suffix],
+         "sha256": letter * 64, "size_bytes": len(data), "caption": "seen"}
+        for letter, (suffix, data) in FILES.items()
+    ]  # fmt: skip
+    events: list[dict[str, Any]] = [
+        {"kind": "define", "t": 0.0, "name": "val/acc", "goal": "max", "unit": "%"},
+        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.1, "extra": {"a@b": None}},
+        {"kind": "scalars", "t": 1.0004, "step": 1, "values": {"val/acc": 0.5}, "texts": {"said": "hello"}},
+        {"kind": "scalars", "t": 1.5, "values": {"speed": 3}},
+        {"kind": "note", "t": 1.5, "text": "remark"},
+        {"kind": "alert", "t": 1.5, "step": 1, "rule": "spike", "level": "warning", "text": "high", "value": 9.0},
+        {"kind": "histogram", "t": 2.0, "step": 2, "name": "h", "edges": [0, 1, 2], "counts": [3, 4]},
+        {"kind": "grad", "t": 2.0, "step": 2, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]},
+        *media,
+        {**media[0], "name": "lost", "sha256": "f" * 64},
+        {"kind": "artifact", "t": 2.5, "path": "artifacts/w.bin", "role": "model"},
+        {"kind": "sample", "t": 2.5, "step": 2, "prompt": "p", "text": "q", "group": "chat",
+         "messages": [{"role": "user", "content": "p"}]},
+        {"kind": "run_end", "t": 3.0, "reason": "interrupted", "exit_code": 3},
+    ]  # fmt: skip
+    run = write_run(folder, start, *events)
+    (run / "media").mkdir()
+    for letter, (suffix, data) in FILES.items():
+        (run / "media" / f"{letter * 64}.{suffix}").write_bytes(data)
+    (run / "artifacts").mkdir()
+    (run / "artifacts" / "w.bin").write_bytes(b"w")
+    return run
+
+
+LOST: dict[str, dict[str, int]] = {
+    "tensorboard": {
+        "as-json": 1, "no-place": 11, "binary32": 1, "null": 1, "without-step": 2, "caption": 2, "missing-file": 1,
+        "reason": 1,
+    },
+    "wandb": {"no-place": 6, "part-dropped": 2, "null": 1, "refused": 1, "missing-file": 1},
+    "mlflow": {
+        "as-text": 2, "no-place": 9, "name": 1, "null": 1, "milliseconds": 1, "without-step": 1, "part-dropped": 6,
+        "missing-file": 1, "reason": 1,
+    },
+    "trackio": {"no-place": 9, "null": 1, "without-step": 1, "part-dropped": 2, "missing-file": 1},
+    "dvclive": {"no-place": 21, "null": 1, "milliseconds": 1, "without-step": 1},
+    "mllog": {"no-place": 20, "null": 1, "milliseconds": 1},
+    "kaun": {"no-place": 18, "without-step": 1},
+    "metrics": {"no-place": 24, "binary32": 1, "required": 2},
+    "csv": {"no-place": 23, "null": 1, "time-of-row": 1},
+    "json": {"part-dropped": 7},
+    "parquet": {"part-dropped": 7},
+}  # fmt: skip
+
+
+class Trackers:
+    """The packages of trackers, each of which keeps what it is handed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        use_trackio(folder, monkeypatch)
+        (folder / "w").mkdir()
+        self.mlflow, self.wandb = use_mlflow(monkeypatch), use_wandb(folder / "w", monkeypatch)
+
+    def received(self, name: str, directory: Path) -> Any:
+        """Return what the tool *name* got of a run, as far as it does not name the run."""
+        if name == "tensorboard":
+            return event_file(directory).read_bytes()
+        if name == "wandb":
+            calls = [self.wandb.calls(call) for call in ("log", "define_metric", "alert", "finish")]
+            self.wandb.forget()
+            return calls
+        if name == "mlflow":
+            (made,) = self.mlflow.runs.values()
+            self.mlflow.runs = {}
+            tags = {key: value for key, value in made["tags"].items() if not key.startswith("toyspec.")}
+            return made | {"tags": tags, "metrics": [vars(metric) for metric in made["metrics"]]}
+        rows = json.loads((directory / "rows.json").read_bytes()).values()
+        alerts = json.loads((directory / "alerts.json").read_bytes())
+        pictures = sorted(path.name for path in directory.glob("media/**/*.*"))
+        shown = [json.loads(re.sub(r"/a-\w+/", "/a/", json.dumps(row))) for row in rows]
+        return shown, pictures, {key: value for key, value in alerts.items() if key not in ("alert_ids", "run_id")}
+
+
+@pytest.fixture
+def trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trackers:
+    """Let the packages of trackers be there."""
+    return Trackers(tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("trackers")
+@pytest.mark.parametrize("name", exportable())
+def test_what_is_not_carried_is_returned(name: str, tmp_path: Path) -> None:
+    """Every item of a run with items of all kinds is there, or is in the report by its cause."""
+    if TOOLS[name].extra == "parquet":
+        pytest.importorskip("pyarrow")
+    assert LOST[name] == losses(exported(name, rich_run(tmp_path / "runs" / "a"), tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", [name for name in exportable() if TOOLS[name].is_mirrored])
+def test_mirror_carries_what_an_export_does(
+    name: Any, trackers: Trackers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tool has the same values, texts, files, settings and tags; what is lost is reported by both."""
+    run = rich_run(tmp_path / "runs" / "a")
+    lost = losses(exported(name, run, tmp_path / "out"))
+    expected = trackers.received(name, tmp_path / "out")
+    (tmp_path / "into").mkdir()
+    assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
+    assert expected == trackers.received(name, tmp_path / "into")
+    (state,) = (tmp_path / "runs" / ".mirrors").glob("*.json")
+    assert lost == json.loads(state.read_bytes())["losses"]
+    assert f"{name}: run a is there with items changed or dropped ({next(iter(lost))} " in capsys.readouterr().err
+
+
+def test_every_tool_that_is_mirrored_is_a_service() -> None:
+    """The names that `Mirror` takes are those of the tools that take rows as they come."""
+    assert set(get_args(Service)) == {name for name, tool in TOOLS.items() if tool.is_mirrored}
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ({}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"run_id": "r", "name": "n", "group": "g", "config": {"a": {"b": 1}}}, ("r", "n", "g", {"a/b": 1}, "g", None)),
+        ({"run_id": "", "name": "", "group": "", "config": []}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"run_id": 1, "name": 2, "group": 3}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
+    ],
+)
+def test_run_is_called_what_its_start_says(start: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """What is missing, empty or of another type has a fallback; a project that is given comes first."""
+    run = RunHead.of("/runs/folder/events.jsonl", start)
+    assert expected == (run.run_id, run.name, run.group, run.settings, run.project, run.started)
+    assert ((expected[-1] or 0.0) + 2.5, 1000 * (expected[-1] or 0.0) + 2500) == (run.wall(2.5), run.wall_ms(2.5))
+    given = RunHead.of("/runs/folder/events.jsonl", start, project="mine", identity="0badcafe")
+    assert ("mine", f"{run.run_id}-0badcafe") == (given.project, given.key)

@@ -1,26 +1,24 @@
-"""Mirrors a run to OpenTelemetry: metrics by OTLP, through the exporter of its SDK."""
+"""Metrics of OpenTelemetry by OTLP, through the exporter of its SDK."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from toyspec.convert.destinations.destination import Destination, Lost, ServiceRefusedError, binary64_of, null_as_nan
+from toyspec.convert.destinations.telemetry import TelemetryNames, ending
 from toyspec.convert.extras import needed
-from toyspec.mirrors.destination import ServiceRefusedError
-from toyspec.mirrors.rows import SentHistogram
-from toyspec.mirrors.telemetry import TelemetryNames, ending
+from toyspec.convert.losses import NO_PLACE
 from toyspec.system_calls import say
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from toyspec.mirrors.destination import MirroredRun, NumberedRow
-    from toyspec.mirrors.rows import SentRow
-    from toyspec.mirrors.settings import Mirror
-    from toyspec.mirrors.telemetry import TelemetryName
+    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.telemetry import TelemetryName
+    from toyspec.convert.run_items import Bins, Item, Row
 
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.metric_exporter"
 _METRICS_PATH: Final = "/v1/metrics"
@@ -29,36 +27,31 @@ _MOST_POINTS: Final = 2_000
 _NANOSECONDS: Final = 1_000_000_000
 
 
-def destination(mirror: Mirror) -> OtelMetrics:
-    """Return the metrics of *mirror*; raise ImportError without the SDK and its exporter."""
-    exporter = needed(_EXPORTER, "otel", "mirroring to OpenTelemetry")
-    return OtelMetrics(exporter, mirror.into)
-
-
-class OtelMetrics:
-    """The metrics of one run, each value with the time of its record.
+class OtelMetrics(Destination):
+    """The metrics of runs, each value with the time of its record.
 
     A collector does not say what it has: what is sent twice has the same name, attributes, time and value both times.
     """
 
-    def __init__(self, exporter: Any, address: str | None) -> None:
-        self._exporter_module = exporter
-        self._endpoint = None if address is None else _endpoint(address)
+    def __init__(self, into: str | None = None) -> None:
+        """Send to the collector at the address *into*; raise ImportError without the SDK and its exporter."""
+        super().__init__(into)
+        self._exporter_module = needed(_EXPORTER, "otel", "writing to OpenTelemetry")
+        self._endpoint = None if into is None else _endpoint(into)
         self._exporter: Any = None
         self._complaints = _Complaints()
-        self._run: MirroredRun | None = None
-        self._names: TelemetryNames | None = None
+        self._names: TelemetryNames
+        self._batch: _Batch
         self._units: dict[str, tuple[str, str]] = {}
         self._counted: dict[tuple[str, str], tuple[float, int]] = {}
         self._started: float | None = None
-        self.refused = 0
-        """Number of values that the collector has refused for good."""
+        self._refused = 0
 
-    def open(self, run: MirroredRun, place: Any) -> int | None:
+    def open(self, run: RunHead, place: Any = None) -> int | None:
         """Make the exporter; a collector cannot say how many rows it has."""
         del place
-        self._run = run
-        self._names = self._names or TelemetryNames(run)
+        if getattr(self, "run", None) != run:
+            self.run, self._names = run, TelemetryNames(run)
         try:
             self._exporter = self._exporter_module.OTLPMetricExporter(
                 endpoint=self._endpoint, max_export_batch_size=_MOST_POINTS, session=self._session()
@@ -68,34 +61,52 @@ class OtelMetrics:
         self._complaints.listen()
         return None
 
-    def missing(self, rows: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
-        """Return *rows*: sent again, they are the same points."""
-        return rows
-
-    def send(self, rows: Sequence[NumberedRow]) -> None:
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
         """Send the values of *rows* with the times of their records."""
-        batch = _Batch()
-        for _, row in rows:
-            self._add(row, batch)
-        self._export(batch)
+        self._batch = _Batch()
+        lost: list[Lost] = []
+        for row in rows:
+            for name, value in self._names.of_run(row):
+                self._add(name, value, self._time(row.t))
+            lost += super().put([row])
+        self._export(self._batch)
+        return lost
 
-    def finish(self, reason: str, t: float) -> None:
-        """Send that the run has ended, and how."""
-        batch = _Batch()
-        name, value = ending(reason)
-        batch.gauge(name, value, self._time(t))
-        self._export(batch)
+    def carry(self, item: Item) -> Iterator[Lost]:
+        """Add a number or a histogram to the request; keep what a definition says."""
+        match item.kind:
+            case "measure":
+                self._add(self._named(item.name), binary64_of(item), self._time(item.t))
+                yield from null_as_nan(item)
+            case "histogram" if all(type(count) is int for count in item.value.counts):
+                self._batch.histogram(self._named(item.name), item.value, self._time(item.t))
+            case "definition":
+                unit, description = (
+                    text if isinstance(text := item.value.get(key), str) else "" for key in ("unit", "description")
+                )
+                self._units[str(item.value.get("name"))] = (unit, description)
+            case "alert" | "resume":
+                pass
+            case "fact" | "end" if item.name in ("name", "group", "reason"):
+                pass
+            case _:
+                yield Lost(NO_PLACE, item)
 
-    def close(self) -> None:
-        """Close the connection."""
+    def close(self, end: End | None) -> None:
+        """Send that the run has ended, and how; close the connection."""
+        if self._exporter is None:
+            return
+        if end is not None:
+            batch = _Batch()
+            batch.gauge(*ending(end.reason), self._time(end.t))
+            self._export(batch)
         exporter, self._exporter = self._exporter, None
-        if exporter is not None:
-            exporter.shutdown()
-            self._complaints.stop()
+        exporter.shutdown()
+        self._complaints.stop()
 
     def _session(self) -> Any:
         """Return what requests are sent with; it reports what a collector has taken only in part."""
-        session = needed("requests", "otel", "mirroring to OpenTelemetry").Session()
+        session = needed("requests", "otel", "writing to OpenTelemetry").Session()
         session.hooks["response"].append(self._look_at)
         return session
 
@@ -109,38 +120,20 @@ class OtelMetrics:
         except DecodeError:
             return
         if response.ok and found.rejected_data_points:
-            self.refused += int(found.rejected_data_points)
-            assert self._run is not None
+            self._refused += int(found.rejected_data_points)
             why = found.error_message or "no reason given"
-            say(f"otel: the collector refused {self.refused} values of run {self._run.run_id} so far: {why}")
+            say(f"otel: the collector refused {self._refused} values of run {self.run.run_id} so far: {why}")
 
-    def _add(self, row: SentRow, batch: _Batch) -> None:
-        assert self._names is not None
-        if row.definition is not None:
-            self._define(row.definition)
-        at = self._time(row.t)
-        measured = [(name, value) for name, value in self._names.of_run(row)]
-        for metric, value in row.values.items():
-            name = self._named(metric)
-            if isinstance(value, SentHistogram):
-                batch.histogram(name, value, at)
-            else:
-                measured.append((name, math.nan if value is None else float(value)))
-        for name, number in measured:
-            if name.is_counter:
-                batch.sum(name, number, at, self._counting_since(name, number, at))
-            else:
-                batch.gauge(name, number, at)
+    def _add(self, name: TelemetryName, value: float, at: int) -> None:
+        if name.is_counter:
+            self._batch.sum(name, value, at, self._counting_since(name, value, at))
+        else:
+            self._batch.gauge(name, value, at)
 
     def _named(self, metric: str) -> TelemetryName:
-        assert self._names is not None
         name = self._names.of(metric)
         unit, description = self._units.get(metric, ("", ""))
         return name._replace(unit=name.unit or unit, description=description)
-
-    def _define(self, definition: dict[str, Any]) -> None:
-        texts = [text if isinstance(text := definition.get(key), str) else "" for key in ("unit", "description")]
-        self._units[definition["name"]] = (texts[0], texts[1])
 
     def _counting_since(self, name: TelemetryName, value: float, at: int) -> int:
         """Return since when *value* counts: the start of the run, or where it has fallen since training went back."""
@@ -152,18 +145,15 @@ class OtelMetrics:
 
     def _time(self, t: float) -> int:
         """Return the time of a record *t* seconds after the start, in nanoseconds since the Unix epoch."""
-        assert self._run is not None
         if self._started is None:
             # A run that does not say when it started is taken to be where it is now.
-            self._started = self._run.started or time.time() - t
+            self._started = time.time() - t if self.run.started is None else self.run.started
         return int(self._started) * _NANOSECONDS + round((self._started % 1.0 + t) * _NANOSECONDS)
 
     def _export(self, batch: _Batch) -> None:
-        assert self._run is not None
-        assert self._names is not None
         if not batch.metrics:
             return
-        data = batch.data(_resource_of(self._run, self._names))
+        data = batch.data(_resource_of(self.run, self._names))
         self._complaints.first = None
         if self._exporter.export(data).name != "SUCCESS":
             raise ConnectionError(self._complaints.first or "the collector did not take the metrics")
@@ -186,7 +176,7 @@ class _Batch:
         """Add what was counted from *since* until *at*."""
         self._add("sum", name, self._sdk.NumberDataPoint(name.attributes, since, at, value))
 
-    def histogram(self, name: TelemetryName, value: SentHistogram, at: int) -> None:
+    def histogram(self, name: TelemetryName, value: Bins, at: int) -> None:
         """Add a distribution; its sum is not known, and nothing lies beyond its outer edges."""
         point = self._sdk.HistogramDataPoint(
             attributes=name.attributes, start_time_unix_nano=at, time_unix_nano=at, count=sum(value.counts), sum=None,
@@ -249,13 +239,13 @@ def _endpoint(address: str) -> str:
     return address if rest.rstrip("/").count("/") else address.rstrip("/") + _METRICS_PATH
 
 
-def _resource_of(run: MirroredRun, names: TelemetryNames) -> Any:
+def _resource_of(run: RunHead, names: TelemetryNames) -> Any:
     """Return what the metrics are of; the id of the instance is that of no other run."""
     from opentelemetry.sdk.resources import Resource
 
     found: dict[str, str] = {
         "service.name": run.project,
-        "service.instance.id": f"{run.run_id}-{run.identity}",
+        "service.instance.id": run.key,
         "toyspec.run.id": run.run_id,
         "toyspec.run.name": run.name,
     }

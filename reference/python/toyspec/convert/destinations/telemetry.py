@@ -13,8 +13,8 @@ from toyspec.runs.run_facts import planned_of, progress_of, remaining_of, settin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.mirrors.destination import MirroredRun
-    from toyspec.mirrors.rows import SentRow
+    from toyspec.convert.destinations.destination import RunHead
+    from toyspec.convert.run_items import Row
 
 _OWN: Final = "toyspec."
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_./-]")
@@ -46,7 +46,7 @@ class RunValue(NamedTuple):
 class TelemetryNames:
     """The names of one run; those of the learner are ``rl.*`` only where its settings name what is learned."""
 
-    def __init__(self, run: MirroredRun) -> None:
+    def __init__(self, run: RunHead) -> None:
         self._settings = settings_of(run.start)
         self.attributes = self._described()
         """What is known of the run as a whole: algorithm, environment, model."""
@@ -61,16 +61,16 @@ class TelemetryNames:
             found = self._names[metric] = self._proposed(metric) or _own(metric)
         return found
 
-    def of_run(self, row: SentRow) -> Iterator[RunValue]:
-        """Yield the values of the run itself at *row*: its step, how far it is, and its alerts."""
-        if row.resumes_after is not None:
-            self._first = None
-        if row.settings is not None:
-            self._settings |= settings_of({"config": row.settings})
-        if row.alert is not None:
-            alert = row.alert
-            yield RunValue(_of_run("toyspec.run.alerts", rule=alert.rule, level=alert.level), alert.number)
-        if row.step is None:
+    def of_run(self, row: Row) -> Iterator[RunValue]:
+        """Yield the values of the run itself at *row*: its alerts, and with numbers its step and how far it is."""
+        for item in row.items:
+            if item.kind == "resume":
+                self._first = None
+                self._settings |= settings_of({"config": item.value.get("config") or {}})
+            elif item.kind == "alert":
+                rule, level = (str(item.value.get(key)) for key in ("rule", "level"))
+                yield RunValue(_of_run("toyspec.run.alerts", rule=rule, level=level), row.alerts)
+        if row.step is None or all(item.kind != "measure" for item in row.items):
             return
         # The pace is that of the present attempt: the time that a run lay still is not training.
         first, began = self._first = self._first or (row.step, row.t)

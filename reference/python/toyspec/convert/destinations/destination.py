@@ -1,0 +1,240 @@
+"""What exports and mirrors need of a tool: open a run, put rows into it, close it."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from toyspec.convert.incoming_files import file_below
+from toyspec.convert.losses import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
+from toyspec.convert.run_items import flat_settings
+from toyspec.errors import ToyspecError
+from toyspec.format.date_times import unix_seconds
+from toyspec.format.run_files import media_file
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from toyspec.convert.run_items import Item, Row
+
+DEFAULT_PROJECT: Final = "toyspec"
+BATCH: Final = 500
+"""Most rows in one call of ``put``."""
+MAX_INT64: Final = (1 << 63) - 1
+_FRAMING: Final = frozenset(["kind", "t", "phase", "step", "name", "sha256", "size_bytes", "media_type"])
+
+
+class ServiceRefusedError(ToyspecError):
+    """The service does not take the run, however often it is tried."""
+
+
+class RunHead(NamedTuple):
+    """What a destination gets before the first row of a run."""
+
+    run_id: str
+    start: dict[str, Any]
+    """The members of run_start, with what annotations say in place of them."""
+    started: float | None
+    """Start of the run in seconds since the Unix epoch; None where it is not known."""
+    directory: str
+    """The bundle: files of media and artifacts are there."""
+    project: str = DEFAULT_PROJECT
+    identity: str = ""
+    """A text that no other run has; empty where the run id is such a text, as in an export."""
+    metrics: tuple[str, ...] = ()
+    """Names of all its numbers, sorted; for a destination that needs them."""
+
+    @classmethod
+    def of(cls, stream: str, start: dict[str, Any], *, project: str | None = None, identity: str = "") -> Self:
+        """Return the head of the run in the file *stream* that begins with *start*; its group is the project."""
+        folder = os.path.dirname(os.path.abspath(stream))
+        name, group = (text if isinstance(text := start.get(key), str) else "" for key in ("run_id", "group"))
+        return cls(
+            run_id=name or os.path.basename(folder),
+            start=start,
+            started=unix_seconds(start.get("started_at")),
+            directory=folder,
+            project=project or group or DEFAULT_PROJECT,
+            identity=identity,
+        )
+
+    @property
+    def key(self) -> str:
+        """The run id, and the identity if there is one."""
+        return f"{self.run_id}-{self.identity}" if self.identity else self.run_id
+
+    @property
+    def name(self) -> str:
+        """Name of the run for people."""
+        name = self.start.get("name")
+        return name if isinstance(name, str) and name else self.run_id
+
+    @property
+    def group(self) -> str | None:
+        """The sweep or experiment that the run belongs to."""
+        group = self.start.get("group")
+        return group if isinstance(group, str) and group else None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings."""
+        config = self.start.get("config")
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by name; names of nested objects are joined by ``/``."""
+        return dict(flat_settings(self.config))
+
+    def wall(self, t: float) -> float:
+        """Return *t* in seconds since the Unix epoch; since the start of the run where that is not known."""
+        return (self.started or 0.0) + t
+
+    def wall_ms(self, t: float) -> int:
+        """Return what ``wall`` does, in whole milliseconds."""
+        return round(self.wall(t) * 1000)
+
+    def file_of(self, record: Mapping[str, Any]) -> str | None:
+        """Return the path of the file of a ``media`` or ``artifact`` *record*; None if the bundle does not have it."""
+        if record.get("kind") == "media":
+            relative = media_file(str(record.get("sha256")), str(record.get("media_type")))
+        else:
+            relative = record.get("path")
+        return file_below(self.directory, relative)
+
+
+class End(NamedTuple):
+    """How a run ended."""
+
+    reason: str
+    t: float
+    record: dict[str, Any]
+
+
+class Lost(NamedTuple):
+    """What a destination has changed or dropped of an item."""
+
+    cause: Cause
+    item: Item
+    value: object = None
+    """The value, or the part of it, that is changed; None for that of the item."""
+    became: object = None
+
+
+class Destination:
+    """A place for the runs of one tool, several one after the other; a subclass is the tool.
+
+    A call may raise anything when the service does not answer; then ``close(None)`` is called, and ``open`` before the
+    next.
+    """
+
+    needs_metrics = False
+    """Whether an export must know all metrics of a run before it is opened."""
+    holds_attempts = False
+    """Whether a run has what a resumption supersedes as well."""
+    is_in_memory = False
+    """Whether nothing of a run is there once the process has ended: each process sends all of it."""
+    place: Any = None
+    """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
+
+    def __init__(self, into: str | None = None) -> None:
+        """Send runs *into* a place as the tool understands it; None means the one that the tool is configured for.
+
+        Raise ImportError without the package of the tool, ServiceRefusedError for a place that cannot be.
+        """
+        self.into = into
+        self.run: RunHead
+        self.notes: list[str] = []
+        """Facts about the run as a whole, for the report of an export."""
+
+    @classmethod
+    def exporting(cls, directory: str) -> Self:
+        """Return the destination that writes files into *directory*."""
+        return cls(directory)
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
+        """Start *run* there, or go on with it; return the number of rows that it has, None if that is not known.
+
+        What is in run_start is carried here; its row is put after each ``open``. *place* is that after the last row
+        that was put; None where there is none.
+        """
+        raise NotImplementedError
+
+    def missing(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return those of *rows* that the run does not have there: they were put, and not acknowledged."""
+        return rows
+
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
+        """Carry *rows*, which are acknowledged on return; return what of their items is changed or dropped."""
+        return [lost for row in rows for item in row.items for lost in self.carry(item)]
+
+    def carry(self, item: Item) -> Iterable[Lost]:
+        """Carry one item; yield what is changed, or that it is dropped."""
+        return [Lost(NO_PLACE, item)]
+
+    def close(self, end: End | None) -> None:
+        """End the run, or, with None, leave it as one that may be opened again, and hold nothing."""
+
+    def listen(self) -> None:
+        """Let a tool that comes for values find this process, also before there is a run."""
+
+    def wait_until_read(self, over: threading.Event, patience: float) -> None:
+        """Wait until a tool that comes for values has the last ones, *over* is set, or *patience* seconds passed."""
+
+    def complete(self, target: str) -> None:
+        """Complete the files of an export before they are moved to the directory *target*."""
+
+
+def without_step(item: Item) -> Iterator[Lost]:
+    """Yield that *item* is written at step 0, if it has no step."""
+    if item.step is None:
+        yield Lost(WITHOUT_STEP, item, "no step", 0)
+
+
+def null_as_nan(item: Item) -> Iterator[Lost]:
+    """Yield that *item* is written as NaN, if it is null."""
+    if item.value is None:
+        yield Lost(NULL, item, "null", "nan")
+
+
+def in_milliseconds(item: Item, run: RunHead) -> Iterator[Lost]:
+    """Yield that the time of *item* is rounded, if it is."""
+    wall, stamp = run.wall(item.t), run.wall_ms(item.t)
+    if stamp / 1000 != wall:
+        yield Lost(MILLISECONDS, item, wall, stamp / 1000)
+
+
+def parts_left(item: Item, *kept: str) -> Iterator[Lost]:
+    """Yield the members of the record *item* that have no place: all but *kept* and those that every record has."""
+    left = sorted(item.value.keys() - _FRAMING - set(kept))
+    if left:
+        yield Lost(PART_DROPPED, item, ", ".join(left))
+
+
+def number_of(item: Item) -> float:
+    """Return the number of a measure, an integer as it is; NaN for null."""
+    return math.nan if item.value is None else item.value
+
+
+def binary64_of(item: Item) -> float:
+    """Return the binary64 that is nearest to the number of a measure; NaN for null."""
+    try:
+        return float(number_of(item))
+    except OverflowError:
+        return math.inf if item.value > 0 else -math.inf
+
+
+def in_binary64(item: Item) -> Iterator[Lost]:
+    """Yield that the number of a measure is rounded to binary64, if it is."""
+    rounded = binary64_of(item)
+    if rounded != number_of(item) and not math.isnan(rounded):
+        yield Lost(ROUNDED, item, item.value, rounded)
+
+
+def folder_of(directory: str, run: RunHead) -> str:
+    """Make the folder of *run* in *directory*, and return its path."""
+    folder = os.path.join(directory, run.run_id)
+    os.makedirs(folder)
+    return folder

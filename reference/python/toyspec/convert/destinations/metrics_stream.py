@@ -1,0 +1,79 @@
+"""metrics/v1 logs."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from toyspec.convert.destinations.destination import Destination, Lost, folder_of
+from toyspec.convert.losses import BINARY32, NO_PLACE, NOT_FINITE, Cause
+from toyspec.convert.tensorboard_messages import binary32
+from toyspec.format.canonical import encode
+from toyspec.format.profiles import METRICS_FILE
+from toyspec.generated.limits import BINARY32_LIMIT
+from toyspec.generated.runs import LOSS_NAMES
+from toyspec.runs.metric_names import loss_among
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.run_items import Row
+
+REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
+RENAMED = Cause("renamed", "changed", "the training loss of the run, by whatever name, is the loss of the entry")
+TOO_LARGE = Cause("too-large", "changed", "a number beyond binary32 is written as null")
+
+_MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
+_MAX_STEP = (1 << 32) - 1
+
+
+class MetricsStream(Destination):
+    """``metrics.jsonl`` in a folder for each run."""
+
+    needs_metrics = True
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
+        """Begin the log; its loss is the training loss of the run, as `toyspec show` finds it."""
+        del place
+        self._loss = loss_among(set(run.metrics)) or LOSS_NAMES[0]
+        self._file: BinaryIO = open(os.path.join(folder_of(str(self.into), run), METRICS_FILE), "wb")  # noqa: SIM115
+        return None
+
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
+        """Write an entry for each row with a step and a loss."""
+        return [lost for row in rows for lost in self._entry(row)]
+
+    def _entry(self, row: Row) -> Iterator[Lost]:
+        measures = [item for item in row.items if item.kind == "measure"]
+        step = row.step
+        is_entry = step is not None and step <= _MAX_STEP and any(item.name == self._loss for item in measures)
+        yield from (Lost(NO_PLACE, item) for item in row.items if item.kind != "measure")
+        if not is_entry:
+            yield from (Lost(REQUIRED, item) for item in measures)
+            return
+        values: dict[str, float | None] = {}
+        for item in measures:
+            name = LOSS_NAMES[0] if item.name == self._loss else item.name
+            values[name] = None
+            if name != item.name:
+                yield Lost(RENAMED, item, item.name, name)
+            if item.value is None:
+                continue
+            if not math.isfinite(item.value):
+                yield Lost(NOT_FINITE, item, item.value, "null")
+            elif abs(item.value) >= BINARY32_LIMIT:
+                yield Lost(TOO_LARGE, item, item.value, "null")
+            else:
+                values[name] = binary32(item.value)
+                if values[name] != item.value:
+                    yield Lost(BINARY32, item, item.value, values[name])
+        entry: dict[str, Any] = {"step": step, "wall_time_ms": row.t * 1000}
+        entry |= {name: values.pop(name, None) for name in _MEASURES}
+        self._file.write(encode({**entry, **({"extra": values} if values else {})}, profile="metrics/v1") + b"\n")
+
+    def close(self, end: End | None) -> None:
+        """Close the log."""
+        del end
+        self._file.close()

@@ -1,0 +1,226 @@
+"""Runs of Weights & Biases, through its library: on a server, or in files of its offline mode."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from toyspec.convert import wandb_messages as messages
+from toyspec.convert.alerts import level_word
+from toyspec.convert.destinations.destination import (
+    Destination,
+    Lost,
+    ServiceRefusedError,
+    null_as_nan,
+    number_of,
+    parts_left,
+)
+from toyspec.convert.extras import needed
+from toyspec.convert.incoming_files import MISSING_FILE
+from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
+from toyspec.convert.shown_tables import rows_of
+from toyspec.convert.wandb_leveldb import read_records
+from toyspec.files import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.run_items import Item, Row
+
+CLOCK = Cause("clock", "changed", "the run has no start, so the value has the time of its sending")
+REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
+
+_FRAMING: Final = frozenset(["_step", "_timestamp", "_runtime", messages.STEP_METRIC])
+_FACTS: Final = ("name", "group", "tags", "notes")
+_CLASSES: Final = {"image": "Image", "audio": "Audio", "video": "Video"}
+_FINAL_ERRORS: Final = frozenset(["AuthenticationError", "UsageError"])
+"""What W&B raises where no key is known, or a name is not allowed."""
+_LONGEST_WAIT = 60.0
+_POLL = 0.05
+
+
+class WandbRuns(Destination):
+    """Runs of projects.
+
+    The number of a row is its step in W&B. A server keeps the first row of each number, and says which comes next; of
+    runs that it has not seen yet, the files of the offline mode say it.
+    """
+
+    def __init__(self, into: str | None = None, mode: str | None = None) -> None:
+        """Write files into the directory *into*; *mode* None means that of ``WANDB_MODE``."""
+        super().__init__(into)
+        self._wandb = needed("wandb", "wandb", "writing to W&B")
+        self._mode = mode
+        self._made: Any = None
+        self._values: dict[str, Any] = {}
+
+    @classmethod
+    def exporting(cls, directory: str) -> Self:
+        """Write files, whatever the mode is otherwise."""
+        return cls(directory, "offline")
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
+        """Start the run, or resume it, and return the number of its next row."""
+        del place
+        self.run = run
+        if self.into is not None:
+            os.makedirs(self.into, exist_ok=True)
+        try:
+            self._made = self._init(run)
+        except Exception as error:
+            if type(error).__name__ in _FINAL_ERRORS:
+                raise ServiceRefusedError(f"W&B: {error}") from error
+            raise
+        self._made.define_metric(messages.STEP_METRIC)
+        self._made.define_metric("*", step_metric=messages.STEP_METRIC)
+        return max(int(self._made.step), _rows_in_files(self._made))
+
+    def _init(self, run: RunHead) -> Any:
+        tags, notes = run.start.get("tags"), run.start.get("notes")
+        # W&B writes messages and probes the machine by default; neither belongs to the run.
+        return self._wandb.init(
+            id=run.key[-128:], resume="allow", reinit="create_new", mode=self._mode, dir=self.into,
+            project=run.project, name=run.name, group=run.group,
+            tags=[str(tag) for tag in tags] if isinstance(tags, list) else None, notes=notes, config=run.config,
+            settings=self._wandb.Settings(
+                silent=True, console="off", disable_git=True, disable_code=True, save_code=False,
+                x_disable_stats=True, x_disable_meta=True,
+            ),
+        )  # fmt: skip
+
+    def put(self, rows: Sequence[Row]) -> list[Lost]:
+        """Hand *rows* to the library, which sends them from a process of its own."""
+        lost: list[Lost] = []
+        for row in rows:
+            self._values = {}
+            lost += super().put([row])
+            if self._values:
+                at = {} if row.step is None else {messages.STEP_METRIC: row.step}
+                clock = {} if self.run.started is None else {"_timestamp": self.run.wall(row.t)}
+                self._made.log({**self._values, **at, **clock}, step=row.number, commit=True)
+        return lost
+
+    def carry(self, item: Item) -> Iterator[Lost]:
+        """Take the values of a row; send alerts and definitions."""
+        match item.kind:
+            case "measure":
+                yield from self._value(item, number_of(item))
+            case "text":
+                yield from self._value(item, item.value)
+            case "media" | "histogram":
+                yield from self._shown(item)
+            case "alert":
+                level = level_word(item.value.get("level")).upper()
+                title, text = str(item.value.get("rule")), str(item.value.get("text"))
+                self._made.alert(title=title, text=text, level=level, wait_duration=0)
+                yield from parts_left(item, "rule", "level", "text")
+            case "definition" if isinstance(item.value.get("name"), str) and item.value["name"]:
+                yield from self._define(item)
+            case "setting":
+                pass
+            case "fact" | "end" if item.name in (*_FACTS, "reason"):
+                pass
+            case _:
+                yield Lost(NO_PLACE, item)
+
+    def _value(self, item: Item, value: Any) -> Iterator[Lost]:
+        if item.name in self._values:
+            yield Lost(REPEATED, item)
+        elif item.name in _FRAMING and not (item.name == messages.STEP_METRIC and value == item.step):
+            yield Lost(NO_PLACE, item)
+        else:
+            self._values[item.name] = value
+            yield from null_as_nan(item)
+            if self.run.started is None:
+                yield Lost(CLOCK, item, item.t, "the time of sending")
+
+    def _shown(self, item: Item) -> Iterator[Lost]:
+        path = self.run.file_of(item.record) if item.kind == "media" else ""
+        if path is None:
+            yield Lost(MISSING_FILE, item)
+            return
+        try:
+            shown = self._object(item, path)
+        except Exception as error:  # noqa: BLE001 - W&B raises what it likes for what it does not take
+            yield Lost(REFUSED, item, error)
+            return
+        if shown is None:
+            yield Lost(NO_PLACE, item)
+            return
+        yield from self._value(item, shown)
+        if item.kind == "media":
+            # W&B finds sizes itself.
+            yield from parts_left(item, "caption", "width", "height", "seconds")
+
+    def _object(self, item: Item, path: str) -> Any:
+        """Return the object of W&B for a file or for bins; None if it has none."""
+        if item.kind == "histogram":
+            return self._wandb.Histogram(np_histogram=(item.value.counts, item.value.edges))
+        media_type, caption = str(item.value.get("media_type")), item.value.get("caption")
+        if media_type == "text/csv":
+            table = rows_of(path)
+            return None if table is None else self._wandb.Table(*table, allow_mixed_types=True)
+        group = "video" if media_type == "image/gif" else media_type.partition("/")[0]
+        return getattr(self._wandb, _CLASSES[group])(path, caption=caption) if group in _CLASSES else None
+
+    def _define(self, item: Item) -> Iterator[Lost]:
+        goal, step = item.value.get("goal"), item.value.get("step_name")
+        self._made.define_metric(
+            item.value["name"],
+            step_metric=step if isinstance(step, str) and step else messages.STEP_METRIC,
+            summary=goal if goal in ("min", "max") else None,
+        )
+        return parts_left(item, "goal", "step_name")
+
+    def close(self, end: End | None) -> None:
+        """Send the rest, and end the run: as failed unless it was completed."""
+        made, self._made = self._made, None
+        if made is None:
+            return
+        if end is None:
+            self.notes.append("the run has no end, which W&B has as exit code 1")
+        made.finish(exit_code=int(end is None or end.reason != "completed"))
+
+    def complete(self, target: str) -> None:
+        """Wait for the ends of the runs, and remove links and logs of the writer, which are not part of them."""
+        del target
+        root = os.path.join(str(self.into), "wandb")
+        for entry in list(os.scandir(root)) if os.path.isdir(root) else ():
+            if entry.is_symlink() or entry.is_file():
+                os.unlink(entry.path)
+                continue
+            _await_end(os.path.join(entry.path, f"run-{entry.name.split('-', 3)[-1]}.wandb"))
+            for name in ("logs", "tmp"):
+                shutil.rmtree(os.path.join(entry.path, name), ignore_errors=True)
+
+
+def _await_end(path: str) -> None:
+    """Wait until the run file *path* has its exit record: W&B's service may write it after ``finish`` has returned."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while not any(kind == messages.EXIT for kind, _ in _messages(path)):
+        if time.monotonic() > end:
+            raise OSError(errno.ETIMEDOUT, f"W&B has not written the end of the run in {_LONGEST_WAIT:g} s", path)
+        time.sleep(_POLL)
+
+
+def _messages(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and content of each record of a run file that can be read."""
+    if os.path.isfile(path):
+        with open_file(path) as file:
+            yield from (messages.kind_and_body(record) for record in read_records(file) if isinstance(record, bytes))
+
+
+def _rows_in_files(made: Any) -> int:
+    """Return the number after the last row in earlier files of an offline run; 0 where there is none."""
+    if not made.offline:
+        return 0
+    own = os.path.abspath(made.sync_dir)
+    pattern = os.path.join(glob.escape(os.path.dirname(own)), f"*-{glob.escape(made.id)}", "*.wandb")
+    files = (path for path in glob.glob(pattern) if os.path.dirname(os.path.abspath(path)) != own)
+    rows = (dict(messages.pairs(body)) for path in files for kind, body in _messages(path) if kind == messages.HISTORY)
+    return 1 + max((row["_step"] for row in rows if isinstance(row.get("_step"), int)), default=-1)
