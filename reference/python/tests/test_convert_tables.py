@@ -153,7 +153,7 @@ def test_every_dialect_is_imported(tmp_path: Path, name: str) -> None:
             for metric, value in sorted(row.values.items()):
                 finite = None if value is None or not math.isfinite(value) else value
                 expected.append((metric, step, finite))
-            # A truth is no metric of a log that is read in place, and a value of the run that is made of it.
+            # A boolean is a value of the imported run, and not a metric of a log that is read in place.
             truths = {key: value for key, value in flattened(row.value).items() if isinstance(value, bool)}
             expected += [(key, step, float(value)) for key, value in truths.items() if row.values]
     found = [item for made in (run, *attempts) for item in scalars(made.target)]

@@ -52,7 +52,7 @@ def row(step: int, **values: Any) -> bytes:
 
 
 def test_sample_of_the_real_program(tmp_path: Path) -> None:
-    """Settings, history, system metrics, definitions and exit arrive, and in a note what else W&B says of the run."""
+    """Settings, history, system metrics, definitions and exit arrive; a note has the other metadata of the run."""
     (run,) = imported(SAMPLES / "wandb", tmp_path).runs
     start, *rest = records(run.target)
     assert {"lr": 0.001, "model": {"layers": 2}, "name": "gpt"} == start["config"]

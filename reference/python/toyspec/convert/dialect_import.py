@@ -153,9 +153,9 @@ class DialectImport:
         end, config = self._read_as.dialect.end, self._read_as.dialect.config
         for key in others:
             value = members[key]
-            is_told = value is None or (end is not None and key == end.reason and value in end.reasons)
+            is_known = value is None or (end is not None and key == end.reason and value in end.reasons)
             is_setting = config and self._config.get(key.removeprefix(f"{config}/"), self) == value
-            if is_told or is_setting:
+            if is_known or is_setting:
                 self._ledger.carry()
             elif values and not is_number(value):
                 values.setdefault(key, value)

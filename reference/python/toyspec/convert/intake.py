@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -46,7 +46,7 @@ NUMBERS: Final = frozenset([float, int])
 """The types of plain numbers."""
 # What is not the same in every writer of JSON.
 _ODD: Final = re.compile(r"[^ !#-\[\]-~]")
-_LARGEST_STEP: Final = 2**53
+_LARGEST_EXACT: Final = 2**53
 _MOST_NAMES: Final = 1000
 _NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
 _encode = msgspec.json.encode
@@ -75,17 +75,18 @@ class Intake:
 
         Facts that are empty are absent. A note has *rest*, for which there is no member.
         """
-        ledger = self.ledger
-        self.timeline = Timeline(ledger, wall)
+        self.timeline = Timeline(self.ledger, wall)
         start = self.timeline.run_start(
             **{name: fact for name, fact in facts.items() if fact not in (None, "", [], {})}
         )
-        ledger.carry(len(start.keys() - _NOT_COUNTED) + len(rest or ()))
+        self.ledger.carry(len(start.keys() - _NOT_COUNTED))
+        if "argv" in start:
+            start["argv"] = Redaction().command_line(start["argv"])
         if config:
-            start["config"] = self._settings(config)
+            start["config"] = self._settings(config, "config/")
         yield from self._started(start)
         if rest:
-            text = _encode({name: as_setting(value, name, ledger) for name, value in rest.items()}).decode()
+            text = _encode(self._settings(rest)).decode()
             yield self._line({"kind": "note", "t": 0.0, "text": text, "topic": PROVENANCE})
 
     def begin_as(self, start: dict[str, Any]) -> Iterator[bytes]:
@@ -99,14 +100,14 @@ class Intake:
         self.is_begun = True
         yield self._line(self._complete(start))
 
-    def _settings(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         made: dict[str, Any] = {}
         for name, value in config.items():
             self.ledger.items += 1
             redaction = Redaction()
-            made[name] = redaction.settings(as_setting(value, f"config/{name}", self.ledger), name)
+            made[name] = redaction.settings(as_setting(value, f"{prefix}{name}", self.ledger), name)
             for path in redaction.replaced:
-                self.ledger.changed(SECRET, f"config/{path}", "a secret", "***")
+                self.ledger.changed(SECRET, f"{prefix}{path}", "a secret", "***")
             self.ledger.done()
         return made
 
@@ -120,7 +121,7 @@ class Intake:
         """Yield the record of *values*, which may be anything, with *members* such as an epoch; media have others."""
         t = self.timeline.t(wall, place)
         made = _plain(values) if kind == "scalars" and self._progress is None else None
-        if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_STEP)):
+        if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_EXACT)):
             self.ledger.items += len(made)
             self.ledger.done(len(made))
             self.has_metrics = True
@@ -151,8 +152,8 @@ class Intake:
             if step is not None and not at:
                 ledger.changed(STEP_UNUSABLE, f"{place}: {name}", step)
             number = numbers.get(name)
-            if type(number) is int and isfinite(number) and float(number) != number:
-                ledger.changed(ROUNDED, f"{place}: {name}", number, float(number))
+            if type(number) is int and abs(number) > _LARGEST_EXACT and (kept := _binary64(number)) != number:
+                ledger.changed(ROUNDED, f"{place}: {name}", number, kept)
             ledger.done()
         self.has_metrics = self.has_metrics or bool(numbers)
         if numbers or (texts and key == "values"):
@@ -276,6 +277,13 @@ def _explained(record: dict[str, Any]) -> dict[str, Any]:
     if record.get("kind") != "run_end" or record.get("reason") != "errored" or "error" in record:
         return record
     return {**record, "error": "the source says that the run failed, and not why"}
+
+
+def _binary64(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, float] | None:

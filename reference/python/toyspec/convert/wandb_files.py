@@ -132,7 +132,7 @@ def _runs_of(files: list[str]) -> list[tuple[str, ...]]:
 
 
 def _run_of(path: str) -> RunMessage | None:
-    """Return what the first run record of *path* says; None if it has none, or cannot be read."""
+    """Return the first run record of *path*; None if it has none, or cannot be read."""
     with suppress(OSError), open_file(path) as file:
         for record in islice(read_records(file), _FIRST_RECORDS):
             with suppress(MessageError):
