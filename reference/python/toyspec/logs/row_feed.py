@@ -17,13 +17,14 @@ from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 from toyspec.logs.plain_tables import PlainTable
 from toyspec.logs.row_columns import columns_of
 from toyspec.read_reports import Gap
-from toyspec.reading.records import CutFeed, state_of
+from toyspec.reading.readers import LogFeed
+from toyspec.reading.records import state_of
 from toyspec.reading.rows import MixedBlock, Row, RowBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.findings import DialectUse, Ended, Profile, State
+    from toyspec.findings import DialectUse, Ended, State
     from toyspec.format.line_validation import ValidatedLine
     from toyspec.logs.boxes import BoxCutter
     from toyspec.logs.dialects import Define, Dialect, End
@@ -45,7 +46,7 @@ class LeftOutLine(NamedTuple):
     """The names of these values that no such line before has."""
 
 
-class RowFeed(CutFeed):
+class RowFeed(LogFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
 
     With *target* ``blocks`` it gives a block in place of rows where it can, with ``tables`` a mixed one too.
@@ -74,18 +75,12 @@ class RowFeed(CutFeed):
         self._restarts = 0
         self.last: Row | None = None
         """The last row so far."""
-        self.records = 0
-        """Number of rows so far."""
-        self.gap_bytes = 0
-        """Number of bytes in unreadable lines so far, their LFs included."""
         self.left_out_lines = 0
         """Number of lines so far with measured values that no pattern matches."""
         self.left_out: list[LeftOutLine] = []
         """The first of these lines for each name of a value."""
         self._left_out_names: set[str] = set()
         self._early_names: set[str] = set()
-        self.profile: Profile | None = None
-        """None: a dialect is not a profile."""
         self._step: int | float | None = None
         self._planned: int | float | None = None
         # What counts from 0 reaches one less than was planned.
@@ -301,10 +296,6 @@ class RowFeed(CutFeed):
     def read_line(self, line: Line) -> dict[str, Any] | None:
         """Return the object of a line that is plainly a record; None if it needs ``validate``."""
         return self._form.read(line.data, first=line.number == 1) if line.data else None
-
-    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
-        """Return None: a dialect is not a profile."""
-        return None
 
     @property
     def state(self) -> State:

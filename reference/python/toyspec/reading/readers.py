@@ -6,17 +6,19 @@ number that each brings. Those of other packages are asked where none of ours is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from toyspec.reading.records import CutFeed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toyspec.checker.engines import Checker
     from toyspec.checker.options import CheckOptions
-    from toyspec.findings import DialectUse, Ended, Profile, State
-    from toyspec.read_reports import Fragment
+    from toyspec.findings import DialectUse, Profile, State
     from toyspec.reading.log_detection import DialectChoice
 
 GROUP = "toyspec.readers"
@@ -29,73 +31,53 @@ SURE = 0.5
 """From here on, no reader of another package is asked."""
 
 
-class LogFeed(Protocol):
+class LogFeed(CutFeed, ABC):
     """Makes rows of a log that arrives in pieces of any size."""
 
-    chunk_bytes: int
-    """Number of bytes that are fed at once when a file is read."""
-    records: int
+    records = 0
     """Number of rows so far."""
-    gap_bytes: int
+    gap_bytes = 0
     """Number of bytes in unreadable lines so far, their LFs included."""
-    profile: Profile | None
+    profile: Profile | None = None
     """None: a log of another program has no profile."""
-    last: Any
+    last: Any = None
     """The last row so far."""
 
     @property
+    @abstractmethod
     def use(self) -> DialectUse:
         """How the log is read, with what is known of its end so far."""
 
     @property
-    def ended(self) -> Ended:
-        """Whether the run ended."""
-
-    @property
+    @abstractmethod
     def state(self) -> State:
         """The state of the file if it ended now."""
 
     @property
+    def is_by_lines(self) -> bool:
+        """True if each line is read by itself."""
+        return True
+
+    @property
+    @abstractmethod
     def is_open(self) -> bool:
         """True when bytes follow the last record that is committed."""
 
-    @property
-    def is_by_lines(self) -> bool:
-        """True if each line is read by itself."""
-
-    @property
-    def max_line_bytes(self) -> int:
-        """Longest line that is read, LF excluded."""
-
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last record that is committed."""
-
-    @property
-    def next_line(self) -> int:
-        """Number of the line that the next LF ends, counted from 1."""
-
-    @property
-    def size(self) -> int:
-        """Number of bytes fed so far."""
-
+    @abstractmethod
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
 
-    def fragment(self) -> Fragment | None:
-        """Return the bytes that are not committed at this time; None if there are none."""
-
-    def drop_fragment(self) -> None:
-        """Drop the bytes that are not committed, as if they had not been fed."""
-
+    @abstractmethod
     def skip(self, size: int) -> None:
         """Pass over *size* bytes of whole lines, which count as none."""
 
+    @abstractmethod
     def uncommitted(self) -> dict[str, Any] | None:
         """Return the object in the bytes that are not committed; None if they are not a whole record."""
 
-    def profile_without_records(self, *, has_gap: bool) -> Profile | None:
+    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
         """Return None: a log of another program has no profile."""
+        return None
 
 
 class OpenedLog(Protocol):
