@@ -52,11 +52,8 @@ class PieceFields(TypedDict):
     places: list[tuple[bytes, bytes, bytes | None]]
     minimized: list[tuple[str, bool]]
 
-Facts: TypeAlias = tuple[int, int, float | int | None, float | None, float | None, str | None, bool, str | None]
-"""First and last step, final loss, first and last time, start, whether a record ends the run, and how it ended."""
-
-EndsFields: TypeAlias = tuple[Profile, State, int, int, bytes, Facts | None]
-"""Profile, state, number of records, size, telling lines, and what those say where it is plain."""
+EndsFields: TypeAlias = tuple[Profile, State, int, int, bytes]
+"""Profile, state, number of records, size, and telling lines."""
 
 WalkedFields: TypeAlias = tuple[str, int, str, bool, bool, bool]
 """Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""

@@ -4,23 +4,13 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use toyspec::{Ends, EndsReader, Loss, RunFacts};
+use toyspec::{Ends, EndsReader};
 
 use crate::failures::failure;
 use crate::streams::read_all;
 
-/// Profile, state, number of records, size, the lines that count, and what they say where it is plain.
-type EndsFields<'py> = (&'static str, &'static str, u64, usize, Bound<'py, PyBytes>, Option<Facts>);
-
-/// First and last step, final loss, first and last time, start, whether the run has ended, and how.
-type Facts = (i64, i64, Option<Number>, Option<f64>, Option<f64>, Option<String>, bool, Option<String>);
-
-/// A number as Python has it.
-#[derive(IntoPyObject)]
-pub(crate) enum Number {
-    Whole(i64),
-    Real(f64),
-}
+/// Profile, state, number of records, size, and the lines that count.
+type EndsFields<'py> = (&'static str, &'static str, u64, usize, Bound<'py, PyBytes>);
 
 /// Returns what each stream says; None for one that Python has to read, or that cannot be read.
 #[pyfunction]
@@ -37,15 +27,5 @@ pub(crate) fn ends_of_all(
 
 fn fields<'py>(py: Python<'py>, ends: &Ends) -> EndsFields<'py> {
     let lines = PyBytes::new(py, &ends.lines);
-    (ends.profile.name(), ends.state.name(), ends.records, ends.size, lines, ends.facts.as_ref().map(said))
-}
-
-fn said(facts: &RunFacts) -> Facts {
-    let loss = match facts.final_loss {
-        Loss::Null => None,
-        Loss::Whole(loss) => Some(Number::Whole(loss)),
-        Loss::Real(loss) => Some(Number::Real(loss)),
-    };
-    let (started_at, reason) = (facts.started_at.clone(), facts.reason.clone());
-    (facts.first_step, facts.last_step, loss, facts.first_time, facts.last_time, started_at, facts.is_ended, reason)
+    (ends.profile.name(), ends.state.name(), ends.records, ends.size, lines)
 }

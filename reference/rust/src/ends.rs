@@ -9,7 +9,6 @@ use crate::check::Fast;
 use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
 use crate::record_numbers::counts;
-use crate::run_facts::{facts_of, RunFacts};
 use crate::schema::{member, Constant};
 use crate::tables::MAX_LINE_BYTES;
 use crate::tape::{Kind, Node};
@@ -32,8 +31,6 @@ pub struct Ends {
     /// The lines up to the first step, those that end the run, and those from the last step with a loss on, each with
     /// its LF.
     pub lines: Vec<u8>,
-    /// What the lines say; None where the caller has to read them.
-    pub facts: Option<RunFacts>,
 }
 
 /// Reads the ends of short streams, one after the other.
@@ -105,13 +102,7 @@ impl EndsReader {
             false => State::Complete,
         };
         let lines = self.telling(text, &seen, profile, run_phase)?;
-        let facts = facts_of(
-            &mut self.validator,
-            &lines,
-            profile,
-            |step| matches!(part(step, profile), Some(Part::Step(phase, _)) if phase.unwrap_or(run_phase) == run_phase),
-        );
-        Some(Ends { profile, state, records, size: text.len(), lines, facts })
+        Some(Ends { profile, state, records, size: text.len(), lines })
     }
 
     /// Goes over all lines: quickly over the plain ones, as all but the first and the last mostly are.
