@@ -12,8 +12,6 @@ from toyspec.format.profiles import stream_name
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, Keys, dialect_named, dialect_of, dialects
 from toyspec.logs.mapping import ReadAs
-from toyspec.logs.recognition import has_step_word, has_text, keys_in, read_as, recognize, sample, with_columns
-from toyspec.logs.row_feed import RowFeed
 from toyspec.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, first_object
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from toyspec.checker.options import CheckOptions
     from toyspec.logs.checker import DialectChecker
     from toyspec.logs.dialects import Dialect
+    from toyspec.logs.row_feed import RowFeed
     from toyspec.reading.log_detection import DialectChoice
 
 _MOST_KEYS = 40
@@ -52,6 +51,9 @@ class DialectLog(ReadAs, frozen=True, kw_only=True):
         self, *, max_line_bytes: int = MAX_LINE_BYTES, target: Literal["rows", "blocks", "tables"] = "rows"
     ) -> RowFeed:
         """Return what makes the rows of the file."""
+        # Imported here, as all that reads a log: a folder without one needs only the names of dialects.
+        from toyspec.logs.row_feed import RowFeed
+
         return RowFeed(self, max_line_bytes=max_line_bytes, target=target)
 
     def checker(self, path: str, options: CheckOptions) -> DialectChecker:
@@ -85,6 +87,8 @@ class Dialects:
 
     def opened(self, dialect: Dialect, head: bytes) -> DialectLog:
         """Return a log that begins with *head*, read by *dialect*."""
+        from toyspec.logs.recognition import read_as, sample
+
         return _opened(read_as(dialect, sample(head, dialect), head=head))
 
     def keys(self, **named: Any) -> Keys:
@@ -97,6 +101,8 @@ class Dialects:
 
     def may_go_on(self, data: bytes, asked: DialectChoice) -> bool:
         """Return whether *data* lacks the text by which the console output of a program is known."""
+        from toyspec.logs.recognition import has_text
+
         return asked.name != "auto" or not any(has_text(data, dialect) for dialect in _consoles(asked))
 
     def recognise(self, head: bytes, path: str, asked: DialectChoice) -> DialectLog | None:
@@ -104,6 +110,8 @@ class Dialects:
 
         Raise UnknownFormatError where no record has the keys that the user named.
         """
+        from toyspec.logs.recognition import has_step_word, recognize
+
         if asked.named is not None:
             return _opened(_named(asked.named, head, path, asked))
         first = first_object(head)
@@ -130,6 +138,8 @@ def _opened(read_as: ReadAs) -> DialectLog:
 
 def _named(dialect: Dialect, head: bytes, path: str, asked: DialectChoice) -> ReadAs:
     """Return how to read a file by *dialect*; raise UnknownFormatError without the named keys."""
+    from toyspec.logs.recognition import read_as, sample, with_columns
+
     keys = asked.keys or NO_KEYS
     dialect = with_columns(dialect, keys.columns) if keys.columns else dialect
     rows = sample(head, dialect)
@@ -143,6 +153,8 @@ def _named(dialect: Dialect, head: bytes, path: str, asked: DialectChoice) -> Re
 
 def _missing(keys: Keys, head: bytes, known: Sequence[Dialect], path: str) -> UnknownFormatError:
     """Return the error that says which of *keys* no record has, and which keys there are."""
+    from toyspec.logs.recognition import keys_in
+
     there = keys_in(head, known)
     missing = [key for key in keys.named if key not in there]
     listed = ", ".join(printable(key) for key in there[:_MOST_KEYS]) + (", …" if len(there) > _MOST_KEYS else "")
