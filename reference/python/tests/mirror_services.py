@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from toyspec.convert.destinations.destination import Destination, End, Lost, RunHead
-from toyspec.convert.run_items import Row
+from toyspec.convert.destinations.destination import Destination, Ending, Lost, RunHead
+from toyspec.convert.run_items import ItemRow
 from toyspec.mirrors.mirroring import Timing
 
 Behaviour = Literal["good", "refuses", "keeps and fails", "keeps half and fails", "hangs up"]
@@ -92,14 +92,14 @@ class HttpDestination(Destination):
         rows = self._call(None)
         return len(rows) if self._knowledge == "counts" else None
 
-    def missing(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def missing(self, rows: Sequence[ItemRow]) -> Sequence[ItemRow]:
         """Return the rows that the service does not have, where it is asked."""
         if self._knowledge != "is asked":
             return rows
         there = {row["line"] for row in self._call(None)}
         return [row for row in rows if row.line not in there]
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Send the values of *rows*; the row of the start has none."""
         has_ids = self._knowledge == "has ids"
         sent = [
@@ -118,7 +118,7 @@ class HttpDestination(Destination):
             self.place = len(sent)
         return []
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Send the end."""
         if end is not None:
             self._call({"ending": end.reason})

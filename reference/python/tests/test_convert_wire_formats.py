@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from toyspec.convert import wandb_leveldb
 from toyspec.convert.protobuf import double_field, field, float_field, integer_field
-from toyspec.convert.tensorboard_media import Bins, ShownFile
+from toyspec.convert.run_items import Bins
+from toyspec.convert.tensorboard_media import ShownFile
 from toyspec.convert.tensorboard_messages import Event, MessageError, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage
 from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records

@@ -18,7 +18,7 @@ from toyspec import system_calls
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
 from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, imported_bundles
-from toyspec.convert.destinations.tools import TOOLS
+from toyspec.convert.destinations.registry import TOOLS
 from toyspec.distributed.threads import Threads
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from conversions import exported, imported, losses, scalars, write_run
 from fake_wandb import FakeWandb
 from mirror_services import FAST, write_steps
 from toyspec.convert.destinations.destination import RunHead
-from toyspec.convert.destinations.tools import TOOLS, exportable
+from toyspec.convert.destinations.registry import TOOLS, exportable
 from toyspec.mirrors.mirroring import mirror_run
 from toyspec.mirrors.settings import Mirror, Selecting, Service
 

@@ -20,6 +20,7 @@ from toyspec.distributed.crews import Finished, Workers
 from toyspec.distributed.processes import OUT_OF_MEMORY, Processes
 from toyspec.distributed.running import Work, batches, results_of
 from toyspec.distributed.threads import Threads
+from toyspec.runs.walking import Stream
 
 needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
 
@@ -286,10 +287,10 @@ def test_poisoned_run_is_reported(
         (tmp_path / name / "events.jsonl").write_bytes(RUN % name.encode())
     opened = checking._opened
 
-    def poisoned(path: str) -> object:
-        if "poison" in path:
+    def poisoned(stream: Stream) -> object:
+        if "poison" in stream.path:
             os.kill(os.getpid(), signal.SIGKILL)
-        return opened(path)
+        return opened(stream)
 
     monkeypatch.setattr(checking, "_opened", poisoned)
     monkeypatch.chdir(tmp_path)

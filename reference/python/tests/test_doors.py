@@ -38,6 +38,11 @@ DOORS: Final = {
     ),
 }
 CATCH: Final = "signal.signal(signal.{0}, lambda *_: None); os.kill(os.getpid(), signal.{0})"
+# A handler that hands the signal on to the one that it has found.
+CHAINED: Final = (
+    "old = signal.getsignal(signal.SIGINT); signal.signal(signal.SIGINT, lambda *given: old(*given)); "
+    "os.kill(os.getpid(), signal.SIGINT)"
+)
 ENDS: Final = {
     "pass": ("completed", None),
     "raise ValueError('bad')": ("errored", "ValueError: bad"),
@@ -50,6 +55,7 @@ ENDS: Final = {
     f"{CATCH.format('SIGTERM')}; sys.exit(0)": ("interrupted", "signal SIGTERM"),
     f"{CATCH.format('SIGUSR1')}; sys.exit(0)": ("interrupted", "signal SIGUSR1"),
     f"{CATCH.format('SIGUSR2')}; sys.exit(0)": ("interrupted", "signal SIGUSR2"),
+    CHAINED: ("interrupted", "signal SIGINT"),
     "child = os.fork(); child or sys.exit(3); os.waitpid(child, 0)": ("completed", None),
 }
 PROGRAM: Final = """

@@ -1,4 +1,4 @@
-"""A log of several files: an import reads them as one run, and reading one of them says so."""
+"""A log of several files: an import reads them as one run, and reading one of them has a note."""
 
 from __future__ import annotations
 

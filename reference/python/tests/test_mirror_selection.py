@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.convert.run_items import Bins, Row
+from toyspec.convert.run_items import Bins, ItemRow
 from toyspec.mirrors.mirroring import _passes
 from toyspec.mirrors.selection import MOST_NAMES, Selection
 from toyspec.mirrors.settings import Mirror, Selecting
@@ -33,26 +33,26 @@ def steps(losses: list[float | None], seconds: float = 1.0) -> list[dict[str, An
     return [{"kind": "step", "t": at * seconds, "step": at, "loss": loss} for at, loss in enumerate(losses)]
 
 
-def selected(found: list[Record], select: Selecting, **options: Any) -> list[Row]:
+def selected(found: list[Record], select: Selecting, **options: Any) -> list[ItemRow]:
     """Return the rows of a whole run."""
     selection = Selection(select, **options)
     selection.start({})
     return all_rows(selection, found)
 
 
-def all_rows(selection: Selection, found: list[Record]) -> list[Row]:
+def all_rows(selection: Selection, found: list[Record]) -> list[ItemRow]:
     """Return the rows of *selection* for a run that ends after *found*."""
     # The first record is put whenever a run is opened, and is not among them.
     rows = [row for record in found[1:] for row in selection.take(record, Attempts())]
     return rows + selection.finish()
 
 
-def named(row: Row) -> dict[str, Any]:
+def named(row: ItemRow) -> dict[str, Any]:
     """Return the values of *row* by name."""
     return {item.name: item.value for item in row.items}
 
 
-def values(rows: list[Row], name: str = "loss") -> list[Any]:
+def values(rows: list[ItemRow], name: str = "loss") -> list[Any]:
     """Return the values of one metric."""
     return [item.value for row in rows for item in row.items if item.name == name]
 

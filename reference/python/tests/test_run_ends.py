@@ -17,7 +17,9 @@ from toyspec.generated.runs import COLUMNS
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import read
 from toyspec.runs import ends as run_ends
-from toyspec.runs.ends import BLOCK_BYTES, summarize_ends
+from toyspec.runs import stream_ends
+from toyspec.runs.ends import summarize_ends
+from toyspec.runs.stream_ends import BLOCK_BYTES
 from toyspec.runs.summarizing import summarize_run
 from toyspec.runs.summary import RunSummary
 
@@ -111,8 +113,8 @@ def test_ends_of_any_stream_say_nothing_wrong(
     stream: bytes, block: int, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Damage is reported only where there is some, and always where all was read; nothing raises."""
-    monkeypatch.setattr(run_ends, "BLOCK_BYTES", block)
-    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", limit)
+    monkeypatch.setattr(stream_ends, "BLOCK_BYTES", block)
+    monkeypatch.setattr(run_ends, "WHOLE_BYTES", limit)
     path = write(tmp_path, stream)
     assume(read(path, mode="salvage").report.profile is not None)
     ends, whole = summarize_ends(path), summarize_run(path)
@@ -149,7 +151,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     assert {"lr": 0.3, "a": None, "max_steps": 4000} == ends.start["config"] == whole.start["config"]
     known = {name: whole.facts[name] for name in (*COLUMNS, "settings") if name not in ("state", "records")}
     assert known == {name: ends.facts[name] for name in known}
-    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run_ends, "WHOLE_BYTES", 0)
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
     (run,) = list_runs(tmp_path).filter("config.lr > .2")
     assert "ends" == run.facts.read
@@ -164,9 +166,9 @@ def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytes
         read.append(size)
         return read_at(descriptor, offset, size)
 
-    read_at = run_ends._read_at
-    monkeypatch.setattr(run_ends, "_read_at", counted)
-    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
+    read_at = stream_ends._read_at
+    monkeypatch.setattr(stream_ends, "_read_at", counted)
+    monkeypatch.setattr(run_ends, "WHOLE_BYTES", 0)
     summarize_ends(write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
     assert [BLOCK_BYTES, BLOCK_BYTES] == read
 
@@ -176,7 +178,7 @@ def test_damage_in_a_large_stream_shows_where_it_is_read(
     place: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Damage near an end is reported; damage in the middle only with --full, which counts the records too."""
-    monkeypatch.setattr(run_ends, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(run_ends, "WHOLE_BYTES", 0)
     lines = SOUND["ended"].splitlines(keepends=True)
     path = write(tmp_path, b"".join([*lines[:place], b'{"kind":"st\n', *lines[place:]]))
     found = []

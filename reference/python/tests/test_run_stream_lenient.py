@@ -516,7 +516,7 @@ def test_companions_go_along_from_start_to_end_and_again(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("hook", ["started", "run_start", "step", "ending", "run_end", "ended"])
-def test_failure_of_a_companion_is_said_and_reaches_nobody(
+def test_failure_of_a_companion_is_reported_and_reaches_no_caller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], hook: str
 ) -> None:
     """The log is whole, and the others go on."""
@@ -530,7 +530,7 @@ def test_failure_of_a_companion_is_said_and_reaches_nobody(
     assert 1 == capsys.readouterr().err.count("(Resource temporarily unavailable)")
 
 
-def test_what_is_no_companion_is_refused(tmp_path: Path) -> None:
+def test_other_objects_than_companions_are_refused(tmp_path: Path) -> None:
     """Before anything is made."""
     with pytest.raises(TypeError, match=r"companions has 'wandb'; pass such as toyspec.System\(\)"):
         toyspec.start_run(tmp_path, companions=["wandb"])  # type: ignore[list-item]

@@ -17,7 +17,7 @@ from toyspec.checker.options import CheckOptions
 from toyspec.engine import native
 from toyspec.errors import StreamError
 from toyspec.escaping import printable
-from toyspec.files import open_file
+from toyspec.files import NamedFile, open_file
 from toyspec.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.format.profiles import SEAL_FILE
 from toyspec.format.run_files import ranks_beside
@@ -248,7 +248,7 @@ def _check_found(
     try:
         if found.path == STANDARD_INPUT:
             return _check_file(sys.stdin.buffer, found.path, options, on_size)
-        with _opened(found.path) as file:
+        with _opened(found) as file:
             return _check_file(file, found.path, options, on_size, may_skip=may_skip)
     except StreamError as error:
         # No record has a key that the user named.
@@ -268,9 +268,11 @@ def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions
     return _no_stream(found, options)
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(found: Stream) -> BinaryIO:
+    path = found.path
     if not is_address(path):
-        return cast("BinaryIO", open_file(path).detach())
+        # A FIFO or a device that the user named is waited for.
+        return cast("BinaryIO", open_file(NamedFile(path) if found.root is None else path).detach())
     # Imported with the first address: start-up time counts.
     from toyspec.places.remote_files import RemoteFile
 

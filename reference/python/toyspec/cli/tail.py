@@ -306,7 +306,7 @@ def _followed(options: Namespace, choice: DialectChoice) -> list[_Followed]:
 
 def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
     """Yield the streams of the ranks of *run* that the options ask for."""
-    from toyspec.runs.rank_states import latest_ranks
+    from toyspec.runs.ends import latest_ranks
 
     own = _Followed(run.path, run.stream, run.place)
     if options.rank is not None and options.rank > 0:

@@ -1,6 +1,6 @@
 """Imports runs of other tools as toy/v1 bundles, and exports toy/v1 runs to their formats."""
 
-from toyspec.convert.destinations.tools import exportable
+from toyspec.convert.destinations.registry import exportable
 from toyspec.convert.exporting import export_runs
 from toyspec.convert.format_modules import importable
 from toyspec.convert.importing import import_runs

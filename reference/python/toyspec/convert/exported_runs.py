@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.destinations.destination import End, RunHead
+from toyspec.convert.destinations.destination import Ending, RunHead
 from toyspec.convert.losses import OTHER_RANK, SUPERSEDED, Ledger, drop_damage
-from toyspec.convert.run_items import Row, items_of, start_items
+from toyspec.convert.run_items import ItemRow, items_of, start_items
 from toyspec.errors import SourceError
 from toyspec.format.run_files import ranks_beside
 from toyspec.reading.annotations import read_annotations
@@ -35,7 +35,7 @@ class ExportedRun:
         self._first: int | None = None
         self.start: dict[str, Any] = {}
         """The first run_start, with what annotations say in place of it; empty where there is none."""
-        self.end: End | None = None
+        self.end: Ending | None = None
         """The last run_end; None where there is none, and where the run has gone on after it."""
         self.size = stream_size(self.stream)
         annotations = read_annotations(self.stream)
@@ -46,7 +46,7 @@ class ExportedRun:
                     self.start = annotations.over(record.value) if annotations.count else record.value
                     self._first = record.offset
                 if record.end is not None:
-                    self.end = End(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
+                    self.end = Ending(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
                 elif record.goes_on:
                     self.end = None
             profile = reading.report.profile
@@ -60,7 +60,7 @@ class ExportedRun:
         rows = self.rows(Ledger())
         return tuple(sorted({item.name for row in rows for item in row.items if item.kind == "measure"}))
 
-    def rows(self, ledger: Ledger, *, attempts: bool = False) -> Iterator[Row]:
+    def rows(self, ledger: Ledger, *, attempts: bool = False) -> Iterator[ItemRow]:
         """Yield the row of every record in the order of the stream, its items counted in *ledger*.
 
         Without *attempts*, items that a resumption supersedes are dropped here, and the resumptions are carried by
@@ -75,7 +75,7 @@ class ExportedRun:
                 if is_latest or attempts:
                     kept = tuple(item for item in items if attempts or item.kind != "resume")
                     ledger.carried += len(items) - len(kept)
-                    yield Row(record, kept)
+                    yield ItemRow(record, kept)
                 else:
                     for item in items:
                         ledger.drop(SUPERSEDED, item.place, item.shown)

@@ -12,7 +12,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.destinations.destination import BATCH
-from toyspec.convert.destinations.tools import TOOLS, destination_of, exportable
+from toyspec.convert.destinations.registry import TOOLS, destination_of, exportable
 from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import safe_run_id
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.destinations.destination import Destination, Lost
-    from toyspec.convert.run_items import Row
+    from toyspec.convert.run_items import ItemRow
     from toyspec.distributed.crews import Workers
     from toyspec.distributed.processes import Start
     from toyspec.watching import Watch
@@ -178,7 +178,7 @@ def _export(
     return report
 
 
-def settle(ledger: Ledger, rows: Sequence[Row], losses: Sequence[Lost]) -> None:
+def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> None:
     """Settle the items of *rows* in *ledger*: each is carried, but for the *losses* that a destination has returned."""
     found: dict[int, list[Lost]] = {}
     for lost in losses:

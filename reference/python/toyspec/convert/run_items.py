@@ -67,7 +67,7 @@ class Item(NamedTuple):
         return self.record if self.kind == "histogram" else self.value
 
 
-class Row(NamedTuple):
+class ItemRow(NamedTuple):
     """Items of one record that are sent together."""
 
     record: Record

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.protobuf import double, field, fields, integer_field, members, signed, text
+from toyspec.convert.run_items import Bins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +33,6 @@ class ShownFile(NamedTuple):
     def sizes(self) -> dict[str, int]:
         """Width and height, as far as they are known."""
         return {name: size for name, size in (("width", self.width), ("height", self.height)) if size}
-
-
-class Bins(NamedTuple):
-    """A histogram."""
-
-    edges: list[float]
-    counts: list[float]
 
 
 def image_of(data: bytes) -> ShownFile | None:

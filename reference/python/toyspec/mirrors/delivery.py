@@ -11,8 +11,8 @@ from toyspec.system_calls import cause_of, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.convert.destinations.destination import Destination, End, Lost, RunHead
-    from toyspec.convert.run_items import Row
+    from toyspec.convert.destinations.destination import Destination, Ending, Lost, RunHead
+    from toyspec.convert.run_items import ItemRow
     from toyspec.mirrors.state import StateFile
 
 
@@ -28,7 +28,7 @@ class Delivery:
     """The rows of one run on their way."""
 
     def __init__(
-        self, run: RunHead, start: Row, destination: Destination, state: StateFile, wait: Callable[[int], None]
+        self, run: RunHead, start: ItemRow, destination: Destination, state: StateFile, wait: Callable[[int], None]
     ) -> None:
         """Send the rows of *run*, which begins with the row *start*."""
         self.run = run
@@ -37,7 +37,7 @@ class Delivery:
         self._state = state
         self._wait = wait
         self._numbers = count()
-        self._waiting: list[Row] = []
+        self._waiting: list[ItemRow] = []
         self._is_open = False
         self._in_doubt = 0
 
@@ -46,7 +46,7 @@ class Delivery:
         self._state.progress.passes[-1].cuts.append(line)
         self._state.save()
 
-    def offer(self, rows: Sequence[Row]) -> None:
+    def offer(self, rows: Sequence[ItemRow]) -> None:
         """Take the next *rows*, and send them once they are many."""
         numbered = (row._replace(number=next(self._numbers)) for row in rows)
         self._waiting += [row for row in numbered if row.number >= self._state.progress.rows]
@@ -58,7 +58,7 @@ class Delivery:
         while self._waiting:
             self._until_done(self._send)
 
-    def finish(self, end: End) -> None:
+    def finish(self, end: Ending) -> None:
         """Send what waits, and the end of the run; report what was not carried."""
         self.flush()
         progress = self._state.progress

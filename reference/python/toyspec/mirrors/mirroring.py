@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from toyspec.convert.destinations.destination import End, RunHead
-from toyspec.convert.run_items import Row, start_items
+from toyspec.convert.destinations.destination import Ending, RunHead
+from toyspec.convert.run_items import ItemRow, start_items
 from toyspec.errors import ToyspecError
 from toyspec.mirrors.delivery import Abandoned, Delivery, Rewound
 from toyspec.mirrors.selection import Selection, item_id
@@ -85,7 +85,7 @@ class _Mirroring:
         self._destination: Destination = mirror.destination()
         self._delivery: Delivery | None = None
         self._selection: Selection | None = None
-        self._end: End | None = None
+        self._end: Ending | None = None
         """The end of the run, until it goes on."""
         self._line = 0
         self._last_record = timing.clock()
@@ -125,7 +125,7 @@ class _Mirroring:
         assert self._selection is not None
         assert self._delivery is not None
         if record.end is not None:
-            self._end = End(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
+            self._end = Ending(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
         elif record.goes_on:
             self._end = None
         if self._is_mute or (is_first and record.kind == "run_start"):
@@ -153,7 +153,7 @@ class _Mirroring:
         if self._destination.is_in_memory:
             state.progress = progress
         passes = _passes(state.progress, self._mirror.select)
-        start = Row(record, tuple(start_items(record, value)))
+        start = ItemRow(record, tuple(start_items(record, value)))
         self._delivery = Delivery(run, start, self._destination, state, self._wait)
         sent: array[int] = array("Q")
         for earlier in passes[:-1]:

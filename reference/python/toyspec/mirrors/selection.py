@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from toyspec.convert.run_items import Item, Row, items_of
+from toyspec.convert.run_items import Item, ItemRow, items_of
 
 if TYPE_CHECKING:
     from array import array
@@ -74,7 +74,7 @@ class Selection:
             self.is_spent = self._bytes_left < 0
         return not self.is_spent
 
-    def take(self, record: Record, attempts: Attempts) -> list[Row]:
+    def take(self, record: Record, attempts: Attempts) -> list[ItemRow]:
         """Return the rows that are due with *record* of a run with *attempts*, but for the first of the run."""
         points, marks = [], []
         for index, item in enumerate(items_of(record, attempts)):
@@ -94,11 +94,11 @@ class Selection:
             found += self.cut()
         return found
 
-    def cut(self) -> list[Row]:
+    def cut(self) -> list[ItemRow]:
         """Return the rows of the open window, which ends."""
         return self._close()
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> list[ItemRow]:
         """Return the last rows of a run that has ended; of a spent budget, the last values as far as they fit."""
         rows = self._close()
         held, self._last = self._last, {}
@@ -127,7 +127,7 @@ class Selection:
         every, step = self._select.every, point.item.step
         return point.record.kind != "step" or (every > 0 and (step is None or not step % every))
 
-    def _place(self, points: list[Point]) -> list[Row]:
+    def _place(self, points: list[Point]) -> list[ItemRow]:
         rate = self._select.points_per_minute
         if rate is None:
             return self._paid(rows_of(points))
@@ -139,15 +139,15 @@ class Selection:
             self._window.add(point)
         return found
 
-    def _close(self) -> list[Row]:
+    def _close(self) -> list[ItemRow]:
         window, self._window = self._window, None
         return self._paid(window.rows(len(self._names))) if window is not None else []
 
-    def _paid(self, rows: list[Row]) -> list[Row]:
+    def _paid(self, rows: list[ItemRow]) -> list[ItemRow]:
         """Return those of *rows* for which the budget has room, and note the last values of the others."""
         if self._points_left is None and self._bytes_left is None:
             return rows
-        paid: list[Row] = []
+        paid: list[ItemRow] = []
         for row in rows:
             if not self.is_spent and self._pay(row, reserve=len(self._names)):
                 paid.append(row)
@@ -157,7 +157,7 @@ class Selection:
                 self._last[item.name] = Point(index, item, row.record)
         return paid
 
-    def _pay(self, row: Row, *, reserve: int) -> bool:
+    def _pay(self, row: ItemRow, *, reserve: int) -> bool:
         """Take the price of *row* from the budget; return False, and take nothing, where only *reserve* is left."""
         size = _size(row) if self._bytes_left is not None else 0
         points = len(row.items)
@@ -191,7 +191,7 @@ def item_id(line: int, index: int) -> int:
     return line << _INDEX_BITS | index
 
 
-def _size(row: Row) -> int:
+def _size(row: ItemRow) -> int:
     """Return the number of bytes that the points of *row* cost: as JSON, and those of their files."""
     values = {item.name: item.value for item in row.items}
     files = (item.record.get("size_bytes") for item in row.items if item.kind == "media")
@@ -225,7 +225,7 @@ class Window:
         if len(held) > 4 * share:
             self._points[point.item.name] = thinned(held, share)
 
-    def rows(self, names: int) -> list[Row]:
+    def rows(self, names: int) -> list[ItemRow]:
         """Return what is kept, in the order of the stream; *names* is the number of metrics of the run so far."""
         share = self._share(names)
         total = sum(map(len, self._points.values()))
@@ -239,13 +239,13 @@ class Window:
         return max(KEPT, int(seconds * self._rate) // max(1, names))
 
 
-def rows_of(points: Iterable[Point]) -> list[Row]:
+def rows_of(points: Iterable[Point]) -> list[ItemRow]:
     """Return the rows of *points*, one for each record, in the order of the stream."""
     by_line: dict[int, list[Point]] = {}
     for point in sorted(points, key=_order):
         by_line.setdefault(point.record.line, []).append(point)
     return [
-        Row(found[0].record, tuple(point.item for point in found), tuple(point.place for point in found))
+        ItemRow(found[0].record, tuple(point.item for point in found), tuple(point.place for point in found))
         for found in by_line.values()
     ]
 

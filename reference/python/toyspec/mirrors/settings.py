@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from toyspec.convert.destinations.tools import destination_of
+from toyspec.convert.destinations.registry import destination_of
 from toyspec.errors import check_choice
 from toyspec.writing.companions import CompanionOrder, CompanionProcess
 

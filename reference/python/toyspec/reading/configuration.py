@@ -83,7 +83,7 @@ def find_configuration(directory: str = ".") -> Configuration:
 def distrust(path: str, runs: str | None = None) -> str | None:
     """Return why commands, addresses and variables in the settings at *path* are not obeyed; None if they are.
 
-    The owner must be the user or the system, nobody else may write the file, and it may not be in *runs*, the folder
+    The owner must be the user or the system, no other user may write the file, and it may not be in *runs*, the folder
     that is looked at. ``TOYSPEC_SAFE_SETTINGS`` allows other files, each by its path.
     """
     place = os.path.realpath(path)

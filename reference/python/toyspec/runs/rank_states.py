@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toyspec.errors import StreamError
-from toyspec.format.run_files import is_of_latest_attempt, rank_file, ranks_beside
+from toyspec.format.run_files import rank_file, ranks_beside
 from toyspec.places.addresses import is_address, path_in
-from toyspec.runs.ends import summarize_ends
-from toyspec.runs.run_facts import RankState, unended
+from toyspec.reading.reader import read
+from toyspec.runs.run_facts import RankState
+from toyspec.runs.stream_ends import ends_at
 from toyspec.runs.walking import ranks_in
 from toyspec.system_calls import is_locked
 
@@ -53,22 +54,13 @@ def _known_state(path: str, *_: int | str) -> RunState:
 
 
 def _read_state(path: str) -> RunState:
+    ends, _ = ends_at(path) or (None, 0)
+    if ends is not None and ends.profile is not None:
+        return ends.state
     try:
-        return summarize_ends(path).extent.state
+        with read(path, mode="salvage") as reading:
+            for _ in reading:
+                pass
+            return reading.report.state
     except StreamError:
         return "damaged"
-
-
-def latest_ranks(stream: str) -> dict[int, str]:
-    """Return the paths of the logs of other ranks of the run with *stream*, without torn ones of an earlier attempt."""
-    paths = ranks_beside(stream)
-    broken = unended(states_of_other_ranks(stream), None)
-    if not broken:
-        return paths
-    try:
-        summary = summarize_ends(stream)
-        summary.settle()
-    except StreamError:
-        return paths
-    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, summary.world_size)}
-    return {rank: path for rank, path in paths.items() if rank not in gone}

@@ -32,9 +32,9 @@ _PLANNED = frozenset(["progress", "remaining", "eta"])
 def open_run(path: str | os.PathLike[str], *, dialect: DialectChoice | str | None = "auto") -> Run:
     """Return the run at *path*, a run directory or a stream, also in a store; all of it is read once.
 
-    The log of another program is a run too if its *dialect* is recognized. A torn or damaged run is no error: see
-    ``facts.state`` and ``report``. Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is
-    not a run.
+    The log of another program is a run too if its *dialect* is recognized. A torn or damaged run raises nothing:
+    see ``facts.state`` and ``report``. Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for
+    what is not a run.
     """
     return Run.of(summarize_run(os.fspath(path), dialect=DialectChoice.of(dialect)))
 

@@ -25,6 +25,7 @@ from toyspec.reading.rows import Row, RowBlock
 from toyspec.reading.sealed_files import has_seal
 from toyspec.runs.curves import Curve, TagCurve
 from toyspec.runs.metric_names import defined, goal_of, loss_among
+from toyspec.runs.rank_states import states_of_other_ranks
 from toyspec.runs.run_facts import (
     MetricFacts,
     RunFacts,
@@ -95,8 +96,7 @@ class RunSummary:
     def __init__(
         self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
     ) -> None:
-        self._metric, self._parts = metric, parts
-        self.asked = Series()
+        self._metric, self._parts, self.asked = metric, parts, Series()
         """The metric that was asked for, at every step in the run's own phase."""
         self.metric_names: set[str] = set()
         """Names of the metrics that the steps have, where one was asked for."""
@@ -212,16 +212,11 @@ class RunSummary:
         if is_running:
             self.settle()
         processes = self._processes()
-        start = self.start
+        start = self.start  # with the settings of resumptions that were searched for
         named = _text(start.get("name"))
         run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
         said = read_annotations(self.path) if self.may_be_annotated else NONE
-        tags = start.get("tags")
-        own: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
-        own |= {
-            "name": named or run,
-            "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
-        }
+        own = _descriptions(start, named or run)
         now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
         now["tags"] = said.tags(own["tags"])
         # What resumptions between the ends have changed is searched for where it is asked for.
@@ -262,9 +257,6 @@ class RunSummary:
 
     def _processes(self) -> dict[str, Any]:
         """Return the number of processes, and which of the other ranks are not whole."""
-        # Imported here: it reads the ends of streams.
-        from toyspec.runs.rank_states import states_of_other_ranks
-
         known = states_of_other_ranks(self.path) if self.known_ranks is None else self.known_ranks
         broken = unended(known, None)
         if broken:
@@ -547,3 +539,11 @@ def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profi
         if curve is not None and curve.count > before.get(names[name], 0):
             curve.count += count - len(columns[names[name]][0])
             curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN
+
+
+def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the members of *start* that annotations can replace; *name* is what the run is called."""
+    tags = start.get("tags")
+    found: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
+    found["tags"] = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    return found | {"name": name}

@@ -188,7 +188,10 @@ def _note_handler(set_handler: Callable[..., Any], number: int, handler: Any, /)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    before = _program.handlers.get(number, signal.SIG_DFL)
+    # A handler of the program may hand the signal on to the one that it found before, which is this one.
+    is_handed_on = frame is not sys._getframe(1)  # noqa: SLF001 - only a signal gives the frame that it interrupts
+    handlers = _program.first_handlers if is_handed_on else _program.handlers
+    before = handlers.get(number, signal.SIG_DFL)
     if _program.runs:
         _program.signal = number
     if callable(before):

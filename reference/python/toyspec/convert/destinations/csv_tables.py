@@ -13,7 +13,7 @@ from toyspec.convert.losses import NO_PLACE, Cause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 TIME_OF_ROW = Cause("time-of-row", "changed", "the value has the time of the first value at its step")
@@ -79,7 +79,7 @@ class CsvTables(Destination):
         row.cells[at] = "nan" if item.value is None else repr(item.value)
         yield from null_as_nan(item)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Write the rest."""
         del end
         while self._rows:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.run_items import Item, ItemRow
 
 DEFAULT_PROJECT: Final = "toyspec"
 BATCH: Final = 500
@@ -105,7 +105,7 @@ class RunHead(NamedTuple):
         return file_below(self.directory, relative)
 
 
-class End(NamedTuple):
+class Ending(NamedTuple):
     """How a run ended."""
 
     reason: str
@@ -162,11 +162,11 @@ class Destination:
         """
         raise NotImplementedError
 
-    def missing(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def missing(self, rows: Sequence[ItemRow]) -> Sequence[ItemRow]:
         """Return those of *rows* that the run does not have there: they were put, and not acknowledged."""
         return rows
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Carry *rows*, which are acknowledged on return; return what of their items is changed or dropped."""
         return [lost for row in rows for item in row.items for lost in self.carry(item)]
 
@@ -174,7 +174,7 @@ class Destination:
         """Carry one item; yield what is changed, or that it is dropped."""
         return [Lost(NO_PLACE, item)]
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """End the run, or, with None, leave it as one that may be opened again, and hold nothing."""
 
     def listen(self) -> None:
@@ -214,7 +214,7 @@ def parts_left(item: Item, *kept: str) -> Iterator[Lost]:
 
 
 def number_of(item: Item) -> float:
-    """Return the number of a measure, an integer as it is; NaN for null."""
+    """Return the number of a measure, integers unchanged; NaN for null."""
     return math.nan if item.value is None else item.value
 
 

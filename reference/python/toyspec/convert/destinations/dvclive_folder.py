@@ -23,7 +23,7 @@ from toyspec.convert.yaml_text import written
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 _ROWS = 1000
@@ -72,7 +72,7 @@ class DvcliveFolder(Destination):
         yield from null_as_nan(item)
         yield from in_milliseconds(item, self.run)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Write the rest, and the latest values."""
         del end
         for name in self._waiting:

@@ -11,8 +11,8 @@ from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import Item, ItemRow
 
 
 class JsonArray(Destination):
@@ -27,14 +27,14 @@ class JsonArray(Destination):
         self._separator = b"[\n"
         return None
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
-        """Write the records as they are."""
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
+        """Write the records unchanged."""
         for row in rows:
             self._file.write(self._separator + row.record.raw)
             self._separator = b",\n"
         return [lost for row in rows for item in row.items for lost in _left(item, row)]
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """End the array."""
         del end
         if not self._file.closed:
@@ -42,7 +42,7 @@ class JsonArray(Destination):
             self._file.close()
 
 
-def _left(item: Item, row: Row) -> Iterable[Lost]:
+def _left(item: Item, row: ItemRow) -> Iterable[Lost]:
     """Yield what the record does not have: what annotations say in place of it, and its file."""
     if item.kind == "fact" and row.record.value.get(item.name) != item.value:
         yield Lost(NO_PLACE, item)

@@ -16,7 +16,7 @@ from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 
@@ -64,7 +64,7 @@ class KaunStream(Destination):
         if item.value is not None and not math.isfinite(item.value):
             yield Lost(NOT_FINITE, item, item.value, "null")
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Close the stream: it has no end of the run."""
         del end
         self._file.close()

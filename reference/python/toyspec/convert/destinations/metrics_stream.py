@@ -18,8 +18,8 @@ from toyspec.runs.metric_names import loss_among
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import ItemRow
 
 REQUIRED = Cause("required", "dropped", "metrics/v1 takes no record without a step and a loss")
 RENAMED = Cause("renamed", "changed", "the training loss of the run, by whatever name, is the loss of the entry")
@@ -41,11 +41,11 @@ class MetricsStream(Destination):
         self._file: BinaryIO = open(os.path.join(folder_of(str(self.into), run), METRICS_FILE), "wb")  # noqa: SIM115
         return None
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Write an entry for each row with a step and a loss."""
         return [lost for row in rows for lost in self._entry(row)]
 
-    def _entry(self, row: Row) -> Iterator[Lost]:
+    def _entry(self, row: ItemRow) -> Iterator[Lost]:
         measures = [item for item in row.items if item.kind == "measure"]
         step = row.step
         is_entry = step is not None and step <= _MAX_STEP and any(item.name == self._loss for item in measures)
@@ -73,7 +73,7 @@ class MetricsStream(Destination):
         entry |= {name: values.pop(name, None) for name in _MEASURES}
         self._file.write(encode({**entry, **({"extra": values} if values else {})}, profile="metrics/v1") + b"\n")
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Close the log."""
         del end
         self._file.close()

@@ -33,8 +33,8 @@ from toyspec.format.run_files import parts_below
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import Item, ItemRow
 
 AS_TEXT = Cause("as-text", "changed", "a setting that is not a text is written as JSON text")
 NAME = Cause("name", "changed", "a character that MLflow does not allow in names is written as its code: @ as _x40_")
@@ -95,7 +95,7 @@ class MlflowRuns(Destination):
         self._id = str(made.info.run_id)
         return 0
 
-    def missing(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def missing(self, rows: Sequence[ItemRow]) -> Sequence[ItemRow]:
         """Return *rows* without the metrics that MLflow has."""
         names = {key[0] for row in rows for item in row.items if (key := self._key(item)) is not None}
         there = {
@@ -105,7 +105,7 @@ class MlflowRuns(Destination):
         }
         return [row._replace(items=tuple(each for each in row.items if self._key(each) not in there)) for row in rows]
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Log *rows*, then how many there are; settings and tags that are there stay the same."""
         self._metrics, self._params = [], {}
         lost = super().put(rows)
@@ -206,7 +206,7 @@ class MlflowRuns(Destination):
         if item.value == "interrupted":
             yield Lost(REASON, item, item.value, "KILLED")
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """End the run as finished, failed or killed."""
         if end is not None:
             status = _STATUSES.get(end.reason, "FAILED")

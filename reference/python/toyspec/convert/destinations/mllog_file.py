@@ -19,7 +19,7 @@ from toyspec.convert.losses import NO_PLACE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 
@@ -48,7 +48,7 @@ class MllogFile(Destination):
         yield from null_as_nan(item)
         yield from in_milliseconds(item, self.run)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Write the line of the end, if there is one."""
         if end is not None:
             status = "success" if end.reason == "completed" else "aborted"

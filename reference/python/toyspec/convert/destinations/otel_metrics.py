@@ -16,9 +16,9 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.destinations.telemetry import TelemetryName
-    from toyspec.convert.run_items import Bins, Item, Row
+    from toyspec.convert.run_items import Bins, Item, ItemRow
 
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.metric_exporter"
 _METRICS_PATH: Final = "/v1/metrics"
@@ -61,7 +61,7 @@ class OtelMetrics(Destination):
         self._complaints.listen()
         return None
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Send the values of *rows* with the times of their records."""
         self._batch = _Batch()
         lost: list[Lost] = []
@@ -92,7 +92,7 @@ class OtelMetrics(Destination):
             case _:
                 yield Lost(NO_PLACE, item)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Send that the run has ended, and how; close the connection."""
         if self._exporter is None:
             return

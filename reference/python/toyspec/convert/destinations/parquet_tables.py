@@ -17,7 +17,7 @@ from toyspec.convert.parquet import RUNS, VALUES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
@@ -81,7 +81,7 @@ class ParquetTables(Destination):
             yield from in_binary64(item)
         yield from file_left(item)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Write the rest, and the row of the run."""
         if not self._writers:
             return

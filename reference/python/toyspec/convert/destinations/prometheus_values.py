@@ -16,9 +16,9 @@ from toyspec.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
+    from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.destinations.telemetry import TelemetryName
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.run_items import Item, ItemRow
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:9464"
 SHOWN_SECONDS: Final = 300.0
@@ -202,7 +202,7 @@ class PrometheusValues(Destination):
             self._exposition.serve(self._served)
         return self._rows
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Serve the last values of *rows*."""
         self._samples = [Sample(*value) for row in rows for value in self._names.of_run(row)]
         lost = super().put(rows)
@@ -225,7 +225,7 @@ class PrometheusValues(Destination):
             case _:
                 yield Lost(NO_PLACE, item)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Serve that the run has ended, for a while; with None, serve its values until this process ends."""
         if end is not None and self._served is not None:
             self._samples = [Sample(*ending(end.reason))]

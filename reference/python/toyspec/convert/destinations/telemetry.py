@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.destinations.destination import RunHead
-    from toyspec.convert.run_items import Row
+    from toyspec.convert.run_items import ItemRow
 
 _OWN: Final = "toyspec."
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_./-]")
@@ -61,7 +61,7 @@ class TelemetryNames:
             found = self._names[metric] = self._proposed(metric) or _own(metric)
         return found
 
-    def of_run(self, row: Row) -> Iterator[RunValue]:
+    def of_run(self, row: ItemRow) -> Iterator[RunValue]:
         """Yield the values of the run itself at *row*: its alerts, and with numbers its step and how far it is."""
         for item in row.items:
             if item.kind == "resume":

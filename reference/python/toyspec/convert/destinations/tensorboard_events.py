@@ -15,8 +15,8 @@ from toyspec.files import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import Item, ItemRow
 
 NOT_A_PARAMETER = Cause("as-json", "changed", "a setting that is not a number, text or boolean is written as JSON text")
 REASON = Cause("reason", "changed", "TensorBoard knows success and failure only")
@@ -67,7 +67,7 @@ class TensorboardEvents(Destination):
         files = [entry for entry in (os.listdir(plain) if os.path.isdir(plain) else []) if "tfevents" in entry]
         return os.path.join(plain if not files or name in files else f"{plain}-{run.identity}", name)
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Write the values of *rows*, rounded to binary32."""
         lost = super().put(rows)
         self._write()
@@ -143,7 +143,7 @@ class TensorboardEvents(Destination):
         self._add(tensorboard_messages.shown_event(wall, step, item.name, value))
         yield from without_step(item)
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Write whether the run succeeded, which TensorBoard shows for runs with settings; close the file."""
         descriptor = self._descriptor
         if descriptor < 0:

@@ -29,8 +29,8 @@ from toyspec.programs import NOTHING, PIPE, start_python
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import Item, ItemRow
     from toyspec.programs import Process
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has a time in 1970")
@@ -82,7 +82,7 @@ class TrackioDatabase(Destination):
             self._media = str(self._answer())
         return None
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Add the rows with values, then the alerts; one without a step is at step 0."""
         lost: list[Lost] = []
         found: list[tuple[Any, ...]] = []
@@ -167,7 +167,7 @@ class TrackioDatabase(Destination):
             yield from self._value(item, item.name, shown)
             yield from parts_left(item, "caption", "width", "height", "seconds")
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Leave the run: Trackio keeps no end of one. With None, end the process that writes."""
         if end is None:
             process, self._process = self._process, None

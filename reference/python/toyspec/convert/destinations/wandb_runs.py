@@ -29,8 +29,8 @@ from toyspec.files import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.convert.destinations.destination import End, RunHead
-    from toyspec.convert.run_items import Item, Row
+    from toyspec.convert.destinations.destination import Ending, RunHead
+    from toyspec.convert.run_items import Item, ItemRow
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has the time of its sending")
 REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
@@ -93,7 +93,7 @@ class WandbRuns(Destination):
             ),
         )  # fmt: skip
 
-    def put(self, rows: Sequence[Row]) -> list[Lost]:
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Hand *rows* to the library, which sends them from a process of its own."""
         lost: list[Lost] = []
         for row in rows:
@@ -177,7 +177,7 @@ class WandbRuns(Destination):
         )
         return parts_left(item, "goal", "step_name")
 
-    def close(self, end: End | None) -> None:
+    def close(self, end: Ending | None) -> None:
         """Send the rest, and end the run: as failed unless it was completed."""
         made, self._made = self._made, None
         if made is None:
