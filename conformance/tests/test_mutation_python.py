@@ -208,8 +208,8 @@ def test_score_leaves_out_what_is_listed() -> None:
 def test_published_sample_names_each_survivor() -> None:
     """The page has both scores, what lacks a test, and why no test catches the rest."""
     found, listed = fates()
-    sample = Sample.of("a", found, 9, "Of a trial,")
-    assert sample.score(listed) == Findings(found, listed, []).score()
+    sample = Sample.of("a", found, 9, "Of a trial,", listed)
+    assert sample.score() == Findings(found, listed, []).score()
     lines = list(part([sample], listed))
     assert "Of a trial, 1 of 3 mutants are killed: **33.3 %** raw," == lines[0]
     assert 1 == sum(line.startswith("| room/counter: ") for line in lines)

@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         _say(line)
     if options.publish:
         whole = sum(map(listing.is_asked, listing.every_mutant()))
-        samples.publish(samples.Sample.of(seed, fates, whole, options.publish))
+        samples.publish(samples.Sample.of(seed, fates, whole, options.publish, known))
         samples.write_page(known)
     return 0 if is_enough(result, options.least) else 1
 

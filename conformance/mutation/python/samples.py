@@ -18,7 +18,6 @@ from conformance.mutation.subjects import HERE, ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.mutation.changes import Place
     from conformance.mutation.python.score import Fate
     from conformance.mutation.survivors import Survivors
 
@@ -45,27 +44,25 @@ class Sample:
     mutants: Mapping[str, int]
     """How many mutants of each room were asked."""
     survived: Sequence[Mapping[str, Any]]
-    """Who survived, as lists of survivors have it."""
+    """Who survived, as lists of survivors have it, and whether each was listed then; names are those of that time."""
 
     @classmethod
-    def of(cls, seed: str, fates: Sequence[Fate], whole: int, about: str) -> Sample:
-        """Return the sample whose mutants had *fates*."""
+    def of(cls, seed: str, fates: Sequence[Fate], whole: int, about: str, listed: Survivors) -> Sample:
+        """Return the sample whose mutants had *fates*; survivors in *listed* do not count as gaps."""
         mutants = Counter(_room(fate.mutant.module) for fate in fates)
-        survived = [survivors.as_json(fate.mutant) for fate in fates if fate.reason is None]
-        for entry in survived:
-            del entry["verdict"], entry["reason"]
+        survived = []
+        for fate in fates:
+            if fate.reason is None:
+                entry = survivors.as_json(fate.mutant)
+                del entry["verdict"], entry["reason"]
+                survived.append({**entry, "listed": fate.mutant.place in listed.entries})
         return cls(about, seed, whole, dict(sorted(mutants.items())), survived)
 
-    def score(self, listed: Survivors, room: str | None = None) -> Score:
-        """Return the counts of *room*, by default of all; survivors in *listed* do not count as gaps."""
+    def score(self, room: str | None = None) -> Score:
+        """Return the counts of *room*, by default of all."""
         mutants = sum(number for name, number in self.mutants.items() if room in {None, name})
-        survived = [place for place in self.places() if room in {None, _room(place[0])}]
-        return Score(mutants, mutants - len(survived), sum(place in listed.entries for place in survived))
-
-    def places(self) -> list[Place]:
-        """Return what names each survivor in the list of survivors."""
-        keys = ("file", "function", "original", "mutated")
-        return [(*(entry[key] for key in keys), entry.get("occurrence", 1)) for entry in self.survived]
+        survived = [entry for entry in self.survived if room in {None, _room(entry["file"])}]
+        return Score(mutants, mutants - len(survived), sum(entry["listed"] for entry in survived))
 
 
 def published() -> list[Sample]:
@@ -92,22 +89,24 @@ def write_page(listed: Survivors) -> None:
 def part(samples: Sequence[Sample], listed: Survivors) -> Iterator[str]:
     """Yield the part of the page on *samples*: scores, gaps, and why each other survivor cannot be caught."""
     for sample in samples:
-        total = sample.score(listed)
+        total = sample.score()
         yield f"{sample.about} {total.killed} of {total.mutants} mutants are killed: **{raw(total)}** raw,"
         yield f"**{total.percent}** adjusted. The package has {sample.whole:,} mutants; the seed is `{sample.seed}`."
+        yield "Modules are named as they were when it was asked."
         yield ""
         yield "| room of the package | mutants | killed | listed | raw score | adjusted score |"
         yield "|---|---|---|---|---|---|"
         for room in sample.mutants:
-            score = sample.score(listed, room)
+            score = sample.score(room)
             yield f"| {room} | {score.mutants} | {score.killed} | {score.listed} | {raw(score)} | {score.percent} |"
         yield ""
-        gaps = [place for place in sample.places() if place not in listed.entries]
+        gaps = [entry for entry in sample.survived if not entry["listed"]]
         if gaps:
             yield "| survived | change |"
             yield "|---|---|"
-            for module, function, original, mutated, _ in gaps:
-                yield f"| {markdown(f'{module}: {function}')} | {markdown(f'{original} → {mutated}')} |"
+            for gap in gaps:
+                place, change = f"{gap['file']}: {gap['function']}", f"{gap['original']} → {gap['mutated']}"
+                yield f"| {markdown(place)} | {markdown(change)} |"
             yield ""
     if not samples:
         return

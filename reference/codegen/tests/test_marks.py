@@ -12,7 +12,14 @@ from codegen.__main__ import pages
 from codegen.project import project_files
 
 # Made in part only, between marks of their own.
-IN_PART = ("docs/parts/compared.md", "mkdocs.yml", "reference/c/", "spec/", *project_files(sources.ROOT))
+IN_PART = (
+    "docs/parts/compared.md",
+    "docs/reference/formats.md",
+    "mkdocs.yml",
+    "reference/c/",
+    "spec/",
+    *project_files(sources.ROOT),
+)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def test_check_reports_incidents_as_findings(sick_run: Path, capsys: pytest.Capt
     assert "1 run: complete · 1 error, 1 info (see -v)" in output
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl", "github", "junit", "sarif"])
+@pytest.mark.parametrize("form", ["json", "jsonl", "github", "sarif"])
 def test_every_format_shows_incidents(sick_run: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All formats of a report have the incident, and the JSON report follows its schema."""
     assert 1 == main(["check", "--health-preset", "strict", "--format", form, str(sick_run)])

@@ -13,6 +13,7 @@ from typing import Literal
 
 import pytest
 
+from toyspec import start_run
 from toyspec.checker import checking
 from toyspec.cli import exit_codes
 from toyspec.cli.main import main
@@ -104,8 +105,11 @@ def test_interrupt_comes_up_where_the_crew_is_called() -> None:
 
 
 @needs_fork
-def test_interrupt_is_given_to_the_handler_of_the_program() -> None:
+@pytest.mark.parametrize("has_written", [False, True], ids=["", "a run was written"])
+def test_interrupt_is_given_to_the_handler_of_the_program(tmp_path: Path, has_written: bool) -> None:
     """A handler that the program has set is called where the crew is called, and is set again afterwards."""
+    if has_written:  # signals are watched from then on
+        start_run(tmp_path, git=None).close()
     seen: list[int] = []
 
     def handle(number: int, _: object) -> None:
@@ -116,9 +120,9 @@ def test_interrupt_is_given_to_the_handler_of_the_program() -> None:
     try:
         with pytest.raises(KeyboardInterrupt):
             list(results_of(range(500), work(partial(tells_its_parent, parent=os.getpid())), Processes(2)))
-        assert ([signal.SIGINT], handle) == (seen, signal.getsignal(signal.SIGINT))
     finally:
-        signal.signal(signal.SIGINT, before)
+        handler = signal.signal(signal.SIGINT, before)
+    assert ([signal.SIGINT], handle) == (seen, handler)
 
 
 @needs_fork

@@ -59,7 +59,7 @@ def test_files_of_the_working_directory_are_not_imported(command: list[str], tmp
     marks = hostile_modules(tmp_path, OPTIONAL)
     exports = [["export", "a", "--to", name, "-o", f"to-{name}"] for name in ("parquet", "trackio", "wandb", "mlflow")]
     for words in (["doctor", "."], ["import", ".", "-o", "in"], *exports, ["view", "--help"], ["query", "SELECT 1"]):
-        subprocess.run([*command, *words], cwd=tmp_path, check=False, capture_output=True, timeout=60)
+        subprocess.run([*command, *words], cwd=tmp_path, check=False, capture_output=True, timeout=120)
     assert [] == os.listdir(marks)
 
 
@@ -94,7 +94,7 @@ def test_workers_do_not_import_from_the_working_directory(tmp_path: Path) -> Non
         """)
     )
     done = subprocess.run(
-        [sys.executable, str(program)], cwd=folder, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, str(program)], cwd=folder, capture_output=True, text=True, timeout=120, check=True
     )
     assert ("[1, 2]\n", []) == (done.stdout, os.listdir(marks))
     assert "PYTHONSAFEPATH" not in os.environ

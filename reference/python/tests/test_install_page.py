@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[3]
-_FOR_DEVELOPERS = {"dev", "docs", "generate", "lint", "test"}
+_FOR_DEVELOPERS = {"dev", "docs", "generate", "lint", "test", "test-all"}
 
 
 def test_the_table_of_extras_is_that_of_the_package() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from files import content
-from toyspec.errors import StreamMissingError, StreamRefusedError
+from toyspec.errors import StreamMissingError, StreamRefusedError, StreamUnreadableError
 from toyspec.testing import FailingCalls
 from toyspec.writing.append_file import AppendFile
 from toyspec.writing.repairing import Repair, repair
@@ -120,7 +120,7 @@ def test_no_stream_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(StreamMissingError):
             repair(path)
     os.mkfifo(tmp_path / "events.jsonl")
-    with pytest.raises(StreamRefusedError, match="not a regular file"):
+    with pytest.raises(StreamUnreadableError, match="not a regular file"):
         repair(tmp_path)
     assert ["events.jsonl"] == os.listdir(tmp_path)
 

@@ -21,7 +21,7 @@ from toyspec.generated.fields import FIELDS
 from toyspec.reading.reader import read
 from toyspec.resources import resource_path
 from toyspec.testing import ManualClock
-from toyspec.writing.event_arguments import TapStatistics, TensorStatistics
+from toyspec.writing.event_arguments import StartMembers, TapStatistics, TensorStatistics
 from toyspec.writing.run_progress import RunProgress
 from toyspec.writing.run_writer import RunWriter
 
@@ -36,10 +36,16 @@ FILLED_IN = {"kind", "t", "schema", "run_id", "nonfinite", "left_out", "dropped"
 """Members that the writer says itself."""
 
 
+def taken_by(kind: str) -> set[str]:
+    """Return what the method of *kind* takes by name; ``members`` are those of StartMembers."""
+    names = set(inspect.signature(getattr(RunWriter, kind)).parameters) - {"self"}
+    return names - {"members"} | StartMembers.__optional_keys__ if "members" in names else names
+
+
 def test_methods_offer_every_member_of_their_kind() -> None:
     """What the schema knows can be said, and nothing else: kinds, members and methods agree."""
     for kind, fields in FIELDS["toy/v1"].items():
-        offered = set(inspect.signature(getattr(RunWriter, kind)).parameters) - {"self"}
+        offered = taken_by(kind)
         if "statistics" in offered:
             statistics = TapStatistics if kind == "tap" else TensorStatistics
             offered = (offered - {"statistics"}) | set(get_type_hints(statistics))
@@ -122,7 +128,7 @@ def made(name: str, declared: Any, number: int) -> Any:
 def every_member(kind: str) -> dict[str, Any]:
     """Return what the method of *kind* takes, with a value for each: that of the corpus, if it has one."""
     known = {name: value for record in CORPUS.get(kind, ()) for name, value in record.items()}
-    offered = inspect.signature(getattr(RunWriter, kind)).parameters
+    offered = taken_by(kind)
     return {
         name: known[name] if name in known else made(name, declared, 3 + at)
         for at, (name, declared) in enumerate(FIELDS["toy/v1"][kind].items())

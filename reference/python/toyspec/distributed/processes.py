@@ -83,10 +83,14 @@ class _Interrupts:
         self.reader, self._writer = context.Pipe(duplex=False)
         """Readable once there was one."""
         self._seen_at: float | None = None
-        self._before = signal.getsignal(signal.SIGINT)
+        self._before: Any = signal.getsignal(signal.SIGINT)
         self._is_held = threading.current_thread() is threading.main_thread() and callable(self._before)
         if self._is_held:
-            signal.signal(signal.SIGINT, self._see)
+            # Where runs are kept, what is found above is theirs, and this returns the handler of the program.
+            self._before = signal.signal(signal.SIGINT, self._see)
+            if not callable(self._before):
+                self._is_held = False
+                signal.signal(signal.SIGINT, self._before)
 
     def _see(self, *_: object) -> None:
         now = time.monotonic()
