@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import math
 import sys
 from typing import Any
@@ -209,7 +210,7 @@ def deep_size(root: object) -> int:
     pending, total = [root], 0
     while pending:
         value = pending.pop()
-        if id(value) in seen or isinstance(value, type) or callable(value):
+        if id(value) in seen or isinstance(value, type | io.IOBase) or callable(value):
             continue
         seen.add(id(value))
         total += sys.getsizeof(value)
