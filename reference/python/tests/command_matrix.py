@@ -57,8 +57,11 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sync": ("sorts copy",),
     "catalog": ("build --out out sorts more", "update made"),
     "query": (
-        "'select run, tags, annotations, profile, state, ended, reason, final_loss, errors from runs order by path'",
-        "'select dialect, first_step, seconds, records, bytes, infos, progress, said_loss from runs order by path'",
+        "'select run, tags, annotated, profile, state, ended, reason, final_loss, errors from runs order by path'",
+        (
+            "'select dialect, first_step, seconds, records, bytes, infos, progress, loss_not_finite"
+            " from runs order by path'"
+        ),
         "'select run, config, settings, metrics, findings from runs order by path limit 4'",
         "'select run, metric, step, time, value from values order by all limit 60'",
         "\"select 1::decimal(4, 2) a, 2.5::float b, null c, true d, [1, 2] e, {'x': date '2026-01-02'} f, -3 g, '' h\"",

@@ -107,7 +107,7 @@ def test_ls_says_what_it_did_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run whose middle was not read is marked as such in JSON, and on a terminal below the table."""
-    monkeypatch.setattr(ends, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(ends, "WHOLE_BYTES", 0)
     path = write_run(tmp_path / "long", *steps(*[2.5] * 5000), end()) / "events.jsonl"
     assert ["ends"] == [each["read"] for each in listed(capsys, str(tmp_path))]
     assert ["whole"] == [each["read"] for each in listed(capsys, "--full", str(tmp_path))]

@@ -239,13 +239,13 @@ def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
     for rank in range(1, ranks + 1):
         (tmp_path / f"events.rank-{rank}.jsonl").write_text((tmp_path / "events.jsonl").read_text())
     opened: list[str] = []
-    wanted = stream_files.open_source
+    wanted = stream_files.open_named
 
-    def counted(source: Any, **options: Any) -> Any:
+    def counted(source: Any, *options: Any) -> Any:
         opened.append(str(source))
-        return wanted(source, **options)
+        return wanted(source, *options)
 
-    monkeypatch.setattr("toyspec.reading.reader.open_source", counted)
+    monkeypatch.setattr("toyspec.reading.reader.open_named", counted)
     answered(path, ENOUGH)
     assert expected == len(opened)
 

@@ -16,6 +16,7 @@ from textual.geometry import Size
 from toyspec.cli.charts import Cell
 from toyspec.cli.screen.chart_pane import ChartPane, Panel, _parts
 from toyspec.cli.screen.run_list import COLORS, RunList, end_of
+from toyspec.runs.rows import unreadable_row
 
 CELLS: Any = st.builds(
     Cell,
@@ -68,7 +69,7 @@ def test_curves_have_different_colours() -> None:
 )
 def test_only_a_run_that_went_well_is_green(state: str, reason: str | None, text: str | None, is_green: bool) -> None:
     """How a run ended is said before how whole its log is; a green one is whole and went well."""
-    said, style = end_of({"state": state, "reason": reason, "ended": "yes"})
+    said, style = end_of(row("first", state=state, reason=reason))
     if text is not None:
         assert text == said
     assert len(said) < 40
@@ -77,8 +78,7 @@ def test_only_a_run_that_went_well_is_green(state: str, reason: str | None, text
 
 def row(name: str, **facts: Any) -> dict[str, Any]:
     """Return a row of the table, without the facts that are not given."""
-    none = dict.fromkeys(("last_step", "seconds", "progress", "remaining", "group", "reason"))
-    return {"id": name, "name": name, "starred": False, "state": "torn", "ended": "yes", "metrics": {}, **none, **facts}
+    return {**unreadable_row(name, "", 0), "state": "torn", "ended": "yes", **facts}
 
 
 ROWS = [

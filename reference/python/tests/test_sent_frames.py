@@ -95,7 +95,7 @@ def test_second_start_sends_the_same_from_one_file(tmp_path: Path) -> None:
         second = _curves(answers)
     assert len(first) > 3 * 64 * 8
     assert first == again == second
-    assert [".frames"] == [path[-7:] for path in opened]
+    assert [".frames"] == [path[-7:] for path in set(opened)]
 
 
 def test_what_was_sent_before_comes_metric_by_metric(tmp_path: Path) -> None:

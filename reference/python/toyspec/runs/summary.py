@@ -238,7 +238,7 @@ class RunSummary:
             seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
             stream=self.path, read="ends" if extent.records is None else "whole",
             annotated=said.count > 0,
-            said={key: value for key, value in own.items() if value != now[key]} if said.count else {},
+            said={key: own[key] for key in now if own[key] != now[key]} if said.count else {},
             dialect=self.dialect, **processes,
             settings=settings if is_settled else None,
             metrics={name: self._metric_facts(name) for name in self.series} if self.knows_metrics else None,
