@@ -13,7 +13,7 @@ from toyspec.reading.log_detection import CONSOLE_BYTES, first_object
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.findings import Profile
+    from toyspec.findings import DialectUse, Profile
     from toyspec.reading.log_detection import DialectChoice
     from toyspec.reading.readers import LogFeed, OpenedLog
     from toyspec.reading.records import RecordFeed
@@ -50,6 +50,8 @@ class FollowedFeed:
         self._plain = plain
         self.feed_now: AnyFeed = plain()
         """The feed that makes the records now."""
+        self.use: DialectUse | None = None
+        """How the log of another program is read; whether the run ended is left open, since more may follow."""
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the records or rows that *chunk* commits, and a gap for each unreadable line."""
@@ -97,6 +99,7 @@ class FollowedFeed:
     def _rows(self, log: OpenedLog) -> list[Any]:
         """Return the rows of what is held, and of all that follows from now on."""
         held, self._held = self._held or b"", None
+        self.use = log.use
         self.feed_now = log.feed(max_line_bytes=self.feed_now.max_line_bytes)
         return self.feed_now.feed(held)
 

@@ -119,8 +119,7 @@ class Follower:
 
         Whether the run ended is left open: more may follow.
         """
-        feed = self._tail.feed
-        return None if isinstance(feed, RecordFeed) else feed.use
+        return self._tail.use
 
     @property
     def fragment(self) -> Fragment | None:
@@ -262,6 +261,10 @@ class _Tail:
     @property
     def feed(self) -> AnyFeed:
         return self._feed.feed_now
+
+    @property
+    def use(self) -> DialectUse | None:
+        return self._feed.use
 
     @property
     def trouble(self) -> Exception | None:
