@@ -101,6 +101,20 @@ def test_a_failure_is_reported_once_and_stops_nothing(
     assert ["run_start", "step", "step", "step", "run_end"] == kinds(tmp_path)
 
 
+def test_an_end_that_fails_is_tried_for_a_bounded_time(
+    wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W&B has every row with values: nothing is sent again, and the mirror gives up when its patience ends."""
+    monkeypatch.setattr("toyspec.mirrors.settings.WAIT_SECONDS", 120.0)
+    monkeypatch.setattr("toyspec.tracker.sinks.bundle.Mirror", partial(Mirror, patience=3.0))
+    wandb.fail("finish")
+    with logger(tmp_path) as made:
+        made.log_step(step=1, loss=1.0)
+    said = capfd.readouterr().err
+    assert (1, 1) == (said.count("wandb failed (ConnectionError: no route to host)"), said.count("does not answer"))
+    assert 1 == len(wandb.calls("log"))
+
+
 def test_without_a_project_nothing_is_sent(wandb: FakeWandb, tmp_path: Path) -> None:
     """Without a project no process is started."""
     with logger(tmp_path, project=None) as made:

@@ -66,8 +66,7 @@ class WandbRuns(Destination):
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
         """Start the run, or resume it, and return the number of its next row."""
-        del place
-        self.run = run
+        self.run, self.place = run, place
         if self.into is not None:
             os.makedirs(self.into, exist_ok=True)
         try:
@@ -78,7 +77,9 @@ class WandbRuns(Destination):
             raise
         self._made.define_metric(messages.STEP_METRIC)
         self._made.define_metric("*", step_metric=messages.STEP_METRIC)
-        return max(int(self._made.step), _rows_in_files(self._made))
+        received = max(int(self._made.step), _rows_in_files(self._made))
+        # Rows without values, such as that of the end, are not sent: W&B has all rows where it has the last one sent.
+        return None if received == place else received
 
     def _init(self, run: RunHead) -> Any:
         tags, notes = run.start.get("tags"), run.start.get("notes")
@@ -103,6 +104,7 @@ class WandbRuns(Destination):
                 at = {} if row.step is None else {messages.STEP_METRIC: row.step}
                 clock = {} if self.run.started is None else {"_timestamp": self.run.wall(row.t)}
                 self._made.log({**self._values, **at, **clock}, step=row.number, commit=True)
+                self.place = row.number + 1
         return lost
 
     def carry(self, item: Item) -> Iterator[Lost]:
