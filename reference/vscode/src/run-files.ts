@@ -163,7 +163,7 @@ export class RunFiles {
 }
 
 function isWanted(name: string): boolean {
-  return isStreamName(name) || BUNDLE.has(name) || HINTS.isLog(name) || HINTS.isPart(name);
+  return isStreamName(name) || BUNDLE.has(name) || HINTS.isLog(name);
 }
 
 async function bytesAt(handle: Awaited<ReturnType<typeof open>>, from: number, length: number): Promise<Uint8Array> {
