@@ -17,7 +17,7 @@ from toyspec.generated.kaun_v1 import Scalar
 from toyspec.writing.clocks import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Message = dict[str, Any]
 
@@ -127,7 +127,7 @@ def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock | Non
     """Write *record* by the method of its kind if that can express it, else unchanged."""
     t, kind = record.get("t"), record.get("kind")
     # `artifact` looks at the file, which cases do not have.
-    has_method = isinstance(kind, str) and kind in _kinds() and kind != "artifact"
+    has_method = isinstance(kind, str) and kind in _members_of() and kind != "artifact"
     method = getattr(run, kind or "", None) if has_method else None
     tells_t = clock is None or (isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock)))
     if method is None or not tells_t or not _can_say(method, kind or "", record, run):
@@ -154,7 +154,7 @@ def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspe
     known |= {"kind", "t"}
     # A step keeps what it does not know in its extra.
     if kind != "step" and any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        known |= record.keys()
+        known |= _members_of()[kind].keys()
     if kind == "run_start":
         known |= {"schema", "run_id"}
         if record.get("schema") != "toy/v1" or record.get("run_id") != run.run_id:
@@ -164,10 +164,11 @@ def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspe
     return record.keys() <= known and required <= record.keys()
 
 
-def _kinds() -> frozenset[str]:
+def _members_of() -> Mapping[str, Mapping[str, Any]]:
+    """Return the members of each kind of toy/v1."""
     from toyspec.generated.fields import FIELDS
 
-    return frozenset(FIELDS["toy/v1"])
+    return FIELDS["toy/v1"]
 
 
 def _leave(run: toyspec.RunWriter, request: Message) -> None:
