@@ -56,9 +56,9 @@ def repair(
     """Cut the stream *path*, or the one in the run directory *path*, after its last LF; return what was done.
 
     The fragment is kept as ``<stream>.torn-<offset>``. Committed lines are never cut, and a second repair does nothing.
-    Raises StreamMissingError without a stream, StreamUnreadableError if it is no regular file, StreamRefusedError if a
-    writer has it open, if nothing proves that the file is a stream of toyspec, or if a committed line is damaged, which
-    a cut cannot fix, and OSError if the system fails; no byte is lost then.
+    Raises StreamMissingError without a stream, StreamUnreadableError if it is not a regular file, StreamRefusedError if
+    a writer has it open, if nothing proves that the file is a stream of toyspec, or if a committed line is damaged,
+    which a cut cannot fix, and OSError if the system fails; no byte is lost then.
     """
     stream = locate_stream(os.fspath(path))
     try:
