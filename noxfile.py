@@ -43,6 +43,8 @@ HOW_TO_GET = {
 }
 
 nox.options.default_venv_backend = "none"
+# Sessions run the tools of the environment that runs nox, also if its programs are not on the caller's PATH.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 nox.options.sessions = []
 nox.options.stop_on_first_error = True
 

@@ -224,6 +224,7 @@ INTERNAL = {
 
 OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
 OF_AN_EXTRA |= {"toyspec.stores.s3_buckets": "boto3"}
+OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pulling", "pushing", "repository")}
 OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 

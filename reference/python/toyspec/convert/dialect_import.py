@@ -155,11 +155,13 @@ class DialectImport:
             value = members[key]
             is_known = value is None or (end is not None and key == end.reason and value in end.reasons)
             is_setting = config and self._config.get(key.removeprefix(f"{config}/"), self) == value
+            if row.values and not keys.name and self._mapping.is_metric(key, value):
+                continue  # among the values already, under the name of its phase
             if is_known or is_setting:
                 self._ledger.carry()
             elif values and not is_number(value):
                 values.setdefault(key, value)
-            elif not values or not self._mapping.is_metric(key, value):
+            else:
                 self._settle(key, value, place, is_kept=False)
         return values
 
