@@ -6,10 +6,10 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
+from toyspec import rooms
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, dialect_choice, settings
 from toyspec.cli.formats import FORMATS, STREAMING, FormatOptions, open_format
-from toyspec.cli.health_options import HealthCheck, add_health, chosen_rules
 from toyspec.cli.parsers import (
     Parser,
     UsageError,
@@ -128,7 +128,7 @@ def _add_rules(parser: Parser) -> None:
 
 def _add_work(parser: Parser) -> None:
     add_workers(parser)
-    add_health(parser, "report each incident")
+    rooms.health_options.add_health(parser, "report each incident")
     parser.add_argument(
         "--media",
         action="store_true",
@@ -152,7 +152,7 @@ def run(options: Namespace) -> int:
     _validate(options)
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
-    rules = chosen_rules(options, configuration)
+    rules = rooms.health_options.chosen_rules(options, configuration)
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict, check_paths
 
@@ -175,7 +175,7 @@ def run(options: Namespace) -> int:
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
     else:
-        more: list[MoreFindings] = [] if rules is None else [HealthCheck(rules, choice)]
+        more: list[MoreFindings] = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice)]
         if options.media:
             from toyspec.cli.media_check import MediaCheck
 

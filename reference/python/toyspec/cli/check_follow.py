@@ -9,12 +9,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from toyspec import rooms
 from toyspec.checker import open_checker
-from toyspec.cli.health_options import finding_of, with_findings
 from toyspec.cli.terminal import tell
 from toyspec.errors import StreamError, StreamUnreadableError
-from toyspec.findings import PathError
-from toyspec.health.live import LiveHealth
+from toyspec.findings import PathError, with_findings
 from toyspec.places.addresses import is_address
 from toyspec.reading.follower import POLL_SECONDS, REMOTE_POLL_SECONDS
 from toyspec.reading.live_stream import LiveStream
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from toyspec.checker import CheckOptions
     from toyspec.cli.verdicts import Verdict
     from toyspec.findings import Finding
+    from toyspec.health.live import LiveHealth
     from toyspec.health.rules import AnyRule
     from toyspec.reading.live_stream import Change
 
@@ -178,11 +178,15 @@ class _CheckedStream:
 
     def _begin_health(self) -> None:
         self._found = []
-        self._live = None if self._health is None else LiveHealth(self._path, self._health, self._options.choice)
+        self._live = (
+            None
+            if self._health is None
+            else rooms.health_live.LiveHealth(self._path, self._health, self._options.choice)
+        )
 
     def _look(self, live: LiveHealth, data: bytes) -> None:
         """Show what health rules report about the lines that *data* commits."""
-        found = [finding_of(alert) for alert in live.feed(data)]
+        found = [rooms.health_options.finding_of(alert) for alert in live.feed(data)]
         self._found += found
         self._show(found)
 

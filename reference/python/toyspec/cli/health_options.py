@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.cli.parsers import Parser, UsageError
 from toyspec.escaping import printable
-from toyspec.findings import Finding
-from toyspec.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.findings import Finding, with_findings
 from toyspec.health.presets import PRESETS
 from toyspec.reading.configuration import ConfigurationError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable
 
     from toyspec.cli.terminal import Terminal
     from toyspec.findings import FileReport
@@ -101,20 +97,6 @@ class HealthCheck:
                 # The check has reported why.
                 return report
         return with_findings(report, found)
-
-
-def with_findings(report: FileReport, found: Iterable[Finding]) -> FileReport:
-    """Return *report* with *found* in the order of lines; what is beyond the limit of a rule is counted."""
-    findings, suppressed = list(report.findings), dict(report.suppressed)
-    counts: dict[str, int] = {}
-    for finding in found:
-        counts[finding.rule] = counts.get(finding.rule, 0) + 1
-        if counts[finding.rule] > MAX_FINDINGS_PER_RULE:
-            suppressed[finding.rule] = suppressed.get(finding.rule, 0) + 1
-        else:
-            findings.append(finding)
-    findings.sort(key=lambda finding: finding.line)
-    return msgspec.structs.replace(report, findings=findings, suppressed=suppressed)
 
 
 def alert_line(alert: HealthAlert, terminal: Terminal) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from toyspec import rooms
 from toyspec.cli import exit_codes
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.objects import dialect_object
-from toyspec.cli.health_options import all_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from
 from toyspec.cli.paths import shown
 from toyspec.cli.progress import Progress
@@ -156,7 +156,7 @@ def _list(options: Namespace) -> int:
     choice = dialect_choice(options, configuration, search=True)
     if any(name in ALERT_FIELDS for name in asked) and options.catalog is None:
         # A wrong rule is reported before anything is read.
-        all_rules(None, configuration)
+        rooms.health_options.all_rules(None, configuration)
     try:
         found, known = _from_catalog(options, columns) if options.catalog else _from_disk(options, asked, choice)
     except (CatalogError, ExpressionError) as error:
@@ -209,7 +209,7 @@ def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) 
 
 def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
     """Return *facts* with the number of findings of a check."""
-    from toyspec.view.scanning import count_findings
+    from toyspec.checker.counts import count_findings
 
     return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
 
@@ -292,13 +292,10 @@ def _report_errors(errors: Sequence[PathError]) -> int:
 
 def _catalog(options: Namespace) -> Catalog:
     """Return the catalog that *options* name."""
-    # Imported when used: start-up time counts.
-    from toyspec.catalog.reading import Catalog
-
     if options.full or options.profile is not None:
         raise UsageError("--catalog reads no run, so --full and --profile do not apply; build the catalog with them")
     try:
-        catalog = Catalog(options.catalog)
+        catalog = rooms.catalog.Catalog(options.catalog)
     except CatalogError as error:
         raise UsageError(str(error)) from None
     if options.roots:

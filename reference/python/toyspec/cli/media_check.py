@@ -6,9 +6,8 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.cli.health_options import with_findings
 from toyspec.files import open_file
-from toyspec.findings import Finding
+from toyspec.findings import Finding, with_findings
 from toyspec.format.run_files import MEDIA_FOLDER, media_file
 from toyspec.generated import rules
 from toyspec.places.addresses import is_address

@@ -9,7 +9,7 @@ from toyspec.cli.columns import some_of, wrapped
 from toyspec.cli.parsers import UsageError, did_you_mean
 from toyspec.cli.terminal import columns
 from toyspec.escaping import shortened
-from toyspec.view.drawn_curves import drawn_curve
+from toyspec.view.drawn_curves import drawn_curve, read_curves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from toyspec.cli.terminal import Terminal
     from toyspec.view.drawn_curves import DrawnCurve
     from toyspec.view.scanned_runs import LiveCurves
+
+__all__ = ["chart_lines", "print_charts", "read_curves", "require_metrics"]
 
 _MAX_COLUMNS = 160
 _ROWS = 12

@@ -9,6 +9,7 @@ import tempfile
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
+from toyspec import rooms
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_start, padded, width, wrapped
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice
@@ -147,21 +148,19 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
 
 
 def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
-    from toyspec.cli.metric_charts import print_charts, require_metrics
-    from toyspec.view.drawn_curves import read_curves
-
     wanted = frozenset(options.metric)
-    curves, summary = read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
+    charts = rooms.metric_charts
+    curves, summary = charts.read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
     terminal = Terminal(color=options.color)
     known = list(dict.fromkeys(options.metric))
-    require_metrics(known, list(summary.series))
+    charts.require_metrics(known, list(summary.series))
     _print_head(summary, terminal, options.run)
     named = {name: shortened(name, _NAME_CHARS) for name in known if name in summary.series}
     for name, title in named.items():
         extremes = ", ".join(_extremes(name, summary.series[name], _better(summary, name), summary.last_step))
         terminal.line(f"  {terminal.styled(padded(title, max(map(width, named.values()))), 'dim')}  {extremes}")
     scale: Scale = "log" if options.log else "linear"
-    print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
+    charts.print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
     return exit_codes.OK
 
 

@@ -10,11 +10,11 @@ from argparse import ArgumentTypeError
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from toyspec import rooms
 from toyspec.cli import exit_codes
 from toyspec.cli.columns import cut_apart, padded, some_of, width
 from toyspec.cli.dialect_options import add_dialect, add_profile, dialect_choice, settings
 from toyspec.cli.formats.objects import inert
-from toyspec.cli.health_options import add_health, alert_line, chosen_rules
 from toyspec.cli.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.cli.paths import shown
 from toyspec.cli.record_lines import event_line
@@ -108,7 +108,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
-    add_health(parser, "print each incident after its event, as far as the events that are read tell")
+    rooms.health_options.add_health(
+        parser, "print each incident after its event, as far as the events that are read tell"
+    )
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -121,7 +123,7 @@ def run(options: Namespace) -> int:
     _validate(options)
     configuration = settings()
     choice = dialect_choice(options, configuration)
-    rules = chosen_rules(options, configuration)
+    rules = rooms.health_options.chosen_rules(options, configuration)
     if rules is not None and options.raw:
         raise UsageError("--raw forwards the lines of the log alone; leave out --health")
     options.rules = rules
@@ -247,7 +249,7 @@ class _Tail:
         if self._health is not None and isinstance(item, Record):
             for alert in self._health.take(item):
                 if item.kind != "alert":
-                    self._shown.take(alert_line(alert, Terminal(color=self._color)))
+                    self._shown.take(rooms.health_options.alert_line(alert, Terminal(color=self._color)))
 
 
 class _NewRanks:
@@ -278,12 +280,7 @@ class _NewRanks:
 
 def _health(options: Namespace) -> RecordHealth | None:
     """Return what compares the records of one run with the rules that the options ask for."""
-    if options.rules is None:
-        return None
-    # Imported here: start-up time counts.
-    from toyspec.health.checking import RecordHealth
-
-    return RecordHealth(options.rules)
+    return None if options.rules is None else rooms.health_checking.RecordHealth(options.rules)
 
 
 def _validate(options: Namespace) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from toyspec import rooms
 from toyspec.cli.parsers import UsageError, number_from
 
 if TYPE_CHECKING:
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from toyspec.cli.parsers import Parser
     from toyspec.distributed.crews import Workers
-
-_CLUSTER = "toyspec.stores.ray_cluster"
 
 
 def add_workers(parser: Parser, *, default: int = 1) -> None:
@@ -39,8 +37,7 @@ def chosen_workers(options: Namespace) -> int | Workers:
     if options.ray is not None:
         if options.workers is not None:
             raise UsageError("--workers and --ray exclude each other; a cluster has as many workers as cores")
-        workers: Workers = import_module(_CLUSTER).Ray(options.ray)
-        return workers
+        return rooms.ray_cluster.Ray(options.ray)
     number: int = options.least_workers if options.workers is None else options.workers
     if number:
         return number

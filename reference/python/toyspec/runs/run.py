@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec import rooms
 from toyspec.errors import StreamError
 from toyspec.reading.log_detection import DialectChoice
 from toyspec.reading.reader import Reading, read
@@ -159,7 +160,7 @@ class Run:
             found = self.whole
         # A catalog, which has the number of findings, has that of incidents too, or was built without health rules.
         if found.alerts is None and found.findings is None and not set(ALERT_FIELDS).isdisjoint(names):
-            from toyspec.health.checking import counted_incidents
-
-            found = msgspec.structs.replace(found, **(counted_incidents(self.path, self._choice) or {}))
+            found = msgspec.structs.replace(
+                found, **(rooms.health_checking.counted_incidents(self.path, self._choice) or {})
+            )
         return found

@@ -29,7 +29,7 @@ from toyspec.view.frames import frame, short_columns
 from toyspec.view.ranks import shown_ranks
 from toyspec.view.requests import curve_of, tokens_of
 from toyspec.view.scanned_runs import LiveCurves, ScannedRun
-from toyspec.view.scanning import ALONE_BYTES, check_run, counted
+from toyspec.view.scanning import ALONE_BYTES
 from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
 from toyspec.view.split_buckets import split_buckets
@@ -133,6 +133,9 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
         if not file.is_known:
             return None
         row = row_of(file.scan.summary.facts, run, list(ranks_beside(path)))
+        # Imported here: start-up time counts.
+        from toyspec.checker.counts import check_run, counted
+
         report = check_run(path, choice)
         row["findings"] = counted(report)
         detail = detail_of(path, row, choice, report)

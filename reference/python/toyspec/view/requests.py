@@ -26,7 +26,6 @@ from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.edits import RefusedError
 from toyspec.view.frames import frame
 from toyspec.view.roots import CatalogRoot
-from toyspec.view.scanning import check_run
 from toyspec.view.scans import Scan
 from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
@@ -107,6 +106,9 @@ class Answers:
             raise RefusedError(404, entry.problem)
         try:
             dialect = self.catalog.dialect
+            # Imported here: start-up time counts.
+            from toyspec.checker.counts import check_run
+
             report = check_run(entry.path, dialect)
             return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report))
         except StreamError as error:

@@ -13,7 +13,6 @@ from toyspec.distributed.processes import Processes, cores
 from toyspec.distributed.running import Work, batches, results_of
 from toyspec.distributed.threads import Threads
 from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.findings import FileReport
 from toyspec.format.run_files import ranks_beside
 from toyspec.places.addresses import is_address
 from toyspec.runs.ends import summarize_ends
@@ -127,29 +126,6 @@ def glance(work: ScanWork, dialect: DialectChoice) -> Scanned:
         return Scanned(work.path, work.identity, None)
     except StreamError as error:
         return Scanned(work.path, work.identity, unreadable_row(work.run, error.fact, work.size))
-
-
-def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
-    """Return the report on the stream at *path*; None if it cannot be checked."""
-    from toyspec.checker import CheckOptions, iter_reports
-
-    report = next(iter(iter_reports([path], options=CheckOptions.of(dialect))), None)
-    return report if isinstance(report, FileReport) else None
-
-
-def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
-    """Return the number of findings of each severity in the stream at *path*; None if it cannot be checked."""
-    return counted(check_run(path, dialect))
-
-
-def counted(report: FileReport | None) -> dict[str, int] | None:
-    """Return the number of findings of each severity in a *report*; None without one."""
-    from toyspec.checker import summarize
-
-    if report is None:
-        return None
-    total = summarize([report])
-    return {"error": total.errors, "warning": total.warnings, "info": total.infos}
 
 
 class ScanWorkers:
@@ -271,6 +247,9 @@ def _lost(work: ScanWork, reason: str) -> Scanned:
 
 
 def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
+    # Imported here: start-up time counts.
+    from toyspec.checker.counts import count_findings
+
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
 
 

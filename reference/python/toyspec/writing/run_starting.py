@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
+from toyspec import rooms
 from toyspec.errors import must_be_one_of
 from toyspec.escaping import shortened
 from toyspec.format.canonical import members_of
@@ -151,10 +152,7 @@ def _short(sync: Sync | str | None, health: bool | str | Sequence[Mapping[str, A
     """Return the companions for which an option of ``start_run`` is short."""
     found: list[Companion] = [] if sync is None else [synced(sync)]
     if health is not False:
-        # Imported here: start-up time counts.
-        from toyspec.writing.run_health import Health
-
-        found.append(Health(health))
+        found.append(rooms.run_health.Health(health))
     return found
 
 
