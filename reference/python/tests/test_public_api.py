@@ -201,7 +201,6 @@ INTERNAL = {
     "toyspec.convert.imported_bundles.TargetError": "is an OSError of the directory of an import",
     "toyspec.health.actions.DeliveryError": "is reported on standard error",
     "toyspec.health.rules.HealthRuleError": "is a ValueError; becomes a ConfigurationError with its place in the file",
-    "toyspec.runs.patterns.PatternError": "becomes an ExpressionError with its place in the filter",
     "toyspec.files.SpecialFileError": "is an OSError; becomes a StreamUnreadableError",
     "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
     "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",

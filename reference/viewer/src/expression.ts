@@ -1,7 +1,6 @@
 /** Filters runs: words are looked for in the texts of a run, comparisons look at its values. The same language as in `toyspec ls`. */
 
 import { lowered } from "./lowered.js";
-import { patternOf } from "./patterns.js";
 
 export type Value = string | number | boolean | null;
 /** Returns the value of a field of a run; undefined where it has none. */
@@ -44,7 +43,7 @@ const FOREIGN: { [word: string]: string } = {
   in: "compare with = once for each value, joined by or",
   like: "write ~",
   matches: "write =~",
-  regexp: "write =~",
+  regexp: "write =~ and a pattern with * and ?",
   contains: "write ~",
   between: "write two comparisons, joined by and",
 };
@@ -193,7 +192,8 @@ function comparisonOf(operator: string, right: Token): Compare {
   const contains: Compare = (value) => value !== undefined && lowered(String(value)).includes(text);
   switch (operator) {
     case "=~": {
-      const isMatch = readPattern(right);
+      if (REGULAR.test(right.text)) throw new ExpressionError(`${shown(right)} is a regular expression; write * for any text and ? for a character`, right.at);
+      const isMatch = globOf(right.text);
       return (value) => value !== undefined && isMatch(String(value));
     }
     case "<":
@@ -215,12 +215,21 @@ function comparisonOf(operator: string, right: Token): Compare {
   }
 }
 
-function readPattern({ text, at }: Token): (value: string) => boolean {
-  try {
-    return patternOf(text);
-  } catch (error) {
-    throw new ExpressionError(`the regular expression cannot be read: ${(error as Error).message}`, at);
-  }
+/** What such a pattern of another language begins or ends with, or has for a class of characters. */
+const REGULAR = /^\^|\$$|\\[dwsDWS]/;
+
+/**
+ * Returns whether a text is as *glob* says, in small or capital letters: * is any text, ? one character. A filter comes with a link, so
+ * the time grows with the two lengths alone: what a look-ahead has found for an asterisk is not tried again.
+ */
+export function globOf(glob: string): (value: string) => boolean {
+  const [first, ...rest] = lowered(glob)
+    .split(/\*+/)
+    .map((part) => part.replaceAll(/[\\^$.|+()[\]{}/]/g, "\\$&").replaceAll("?", "."));
+  const last = rest.pop();
+  const between = rest.map((part, at) => `(?=(.*?${part}))\\${at + 1}`);
+  const pattern = new RegExp(last === undefined ? `^${first}$` : `^${first}${between.join("")}.*${last}$`, "su");
+  return (value) => pattern.test(lowered(value));
 }
 
 /** Returns whether *a* comes before (negative) or after *b* by their code points: UTF-16 units order some planes otherwise. */

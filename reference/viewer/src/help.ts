@@ -31,8 +31,8 @@ const FILTERS: readonly (readonly [string, string])[] = [
   ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
   ["starred = true", "runs that `toyspec annotate --star` marks; hidden = true lists the hidden ones"],
   ['name ~ "v2" and not (tag = old)', "~ means contains"],
-  ['name =~ "^llama-\\d+$"', "=~ means: has a match of the regular expression, in small or capital letters"],
-  ["/^val.*loss$/", "in the field of metrics: a regular expression"],
+  ['name =~ "llama-0?*"', "=~ means: is like the pattern, in which * is any text and ? one character"],
+  ["val*loss", "in the field of metrics: * is any text"],
 ];
 
 /** Opens the dialog. */

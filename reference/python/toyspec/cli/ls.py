@@ -66,7 +66,7 @@ _DESCRIPTION = (
     "perplexity. Metrics need whole streams.\n"
     "\n"
     "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
-    "~ (contains), =~ (regular expression), numbers with units (2h, 5mb, 70%),\n"
+    "~ (contains), =~ (* for any text, ? for a character), numbers with units (2h, 5mb, 70%),\n"
     "and, or, not, parentheses. A word alone is searched in name, path, group, tags,\n"
     "state and profile. errors, warnings and findings are numbers of a check, and\n"
     "alerts of the incidents that health rules find, open_alerts of those that have\n"

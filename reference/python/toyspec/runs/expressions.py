@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
+import fnmatch
 import operator
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 
 from toyspec.errors import ExpressionError
 from toyspec.escaping import shortened
-from toyspec.runs.patterns import PatternError, pattern
 from toyspec.runs.run_facts import number_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 _TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
 _KINDS = ("operator", "open", "close", "text", "text", "word")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
+# What such a pattern of another language begins or ends with, or has for a class of characters.
+_REGULAR = re.compile(r"^\^|\$\Z|\\[dwsDWS]")
 _UNITS = {
     "": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0,
     "k": 1e3, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "%": 0.01,
@@ -43,7 +46,7 @@ _UNITS = {
 _FOREIGN = {
     "&&": "write and", "&": "write and", "||": "write or", "|": "write or", ",": "write and, or or",
     "is": "write =", "in": "compare with = once for each value, joined by or", "like": "write ~",
-    "contains": "write ~", "matches": "write =~", "regexp": "write =~",
+    "contains": "write ~", "matches": "write =~", "regexp": "write =~ and a pattern with * and ?",
     "between": "write two comparisons, joined by and",
 }  # fmt: skip
 # Nested deeper, an expression is a mistake or an attack.
@@ -71,7 +74,7 @@ class Comparison(msgspec.Struct, frozen=True):
     field: str
     sign: Sign
     text: str
-    """What is given, as ``lowered`` text; for ``=~`` the regular expression as it was written."""
+    """What is given, as ``lowered`` text; for ``=~``, ``*`` is any text in it and ``?`` any character."""
     number: float | None
     """What is given as a number, with its unit; None where it is not one, or was quoted."""
     at: int
@@ -156,7 +159,7 @@ def _compares(node: Comparison, value: Any) -> bool:
     if sign in ("~", "!~"):
         return (value is not UNKNOWN and node.text in _text(value)) == (sign == "~")
     if sign == "=~":
-        return value is not UNKNOWN and pattern(node.text).is_in(_text(value))
+        return value is not UNKNOWN and _glob(node.text).match(_text(value)) is not None
     return _equals(node, value) == (sign == "=")
 
 
@@ -274,8 +277,11 @@ class _Parser:
         ):
             units = "s, min, h, d, k, kb, mb, gb, tb, %"
             raise ExpressionError(f"{right.shown} has an unknown unit; use {units}, or quote text", right.at)
-        given = _read_pattern(right) if sign == "=~" else lowered(right.text)
-        return Comparison(left.text, cast("Sign", "=" if sign == "==" else sign), given, number, left.at)
+        if sign == "=~" and _REGULAR.search(right.text):
+            raise ExpressionError(
+                f"{right.shown} is a regular expression; write * for any text and ? for a character", right.at
+            )
+        return Comparison(left.text, cast("Sign", "=" if sign == "==" else sign), lowered(right.text), number, left.at)
 
     def _words(self, word: _Token) -> Words:
         """Return the search for *word*; refuse one that joins, and what another language compares by."""
@@ -288,13 +294,10 @@ class _Parser:
         return Words(lowered(word.text))
 
 
-def _read_pattern(token: _Token) -> str:
-    """Return the regular expression of *token*, which can be read; else raise ExpressionError."""
-    try:
-        pattern(token.text)
-    except PatternError as error:
-        raise ExpressionError(f"the regular expression cannot be read: {error}", token.at) from error
-    return token.text
+@lru_cache(maxsize=64)
+def _glob(text: str) -> re.Pattern[str]:
+    """Return what matches as *text* says, in time that grows with the two lengths: an asterisk is not tried again."""
+    return re.compile(fnmatch.translate(text.replace("[", "[[]")))
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
-import { patternOf } from "../patterns.js";
+import { globOf } from "../expression.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
@@ -27,7 +27,7 @@ const FIRST = /(^|[/_.])(loss|ppl|perplexity|acc|accuracy|reward)/;
 /** Title of the section of pinned metrics; no part of a name begins like this. */
 const PINNED = "\0pinned";
 
-/** Returns the sections for the metrics of runs: first those that are pinned. *words* must all be in a name; between slashes they are a regular expression. */
+/** Returns the sections for the metrics of runs: first those that are pinned. *words* must all be in a name; an asterisk is any text. */
 export function sectionsOf(runs: Iterable<Run>, words: string, pins: readonly string[] = []): Section[] {
   const isWanted = namesWith(words);
   const names = new Set<string>();
@@ -50,18 +50,10 @@ export function sectionsOf(runs: Iterable<Run>, words: string, pins: readonly st
   return pinned.length > 0 ? [{ title: PINNED, metrics: pinned }, ...rest] : rest;
 }
 
-/** Returns whether a name has all of some words; a text between slashes is a regular expression, which matches no name while it cannot be read. */
+/** Returns whether a name has all of some words. */
 function namesWith(words: string): (name: string) => boolean {
-  const [, pattern] = /^\/(.+)\/$/.exec(words.trim()) ?? [];
-  if (pattern === undefined) {
-    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-    return (name) => wanted.every((word) => name.toLowerCase().includes(word));
-  }
-  try {
-    return patternOf(pattern);
-  } catch {
-    return () => false;
-  }
+  const wanted = words.split(/\s+/).map((word) => globOf(`*${word}*`));
+  return (name) => wanted.every((isIn) => isIn(name));
 }
 
 /** Returns what to do where there is no run yet: three lines that write one. */
