@@ -68,6 +68,8 @@ def redaction_module() -> str:
         f"HIDDEN = {json.dumps(facts['hidden'])}",
         table("WORDS", "tuple[str, ...]", tuple(facts["words"])),
         table("WORD_PAIRS", "tuple[tuple[str, str], ...]", pairs),
+        table("GLUED", "tuple[str, ...]", tuple(facts["glued"])),
+        table("PARAMETER_WORDS", "tuple[str, ...]", tuple(facts["parameter_words"])),
         table("NOT_BEFORE_TOKEN", "tuple[str, ...]", tuple(facts["not_before_token"])),
         table("NOT_AFTER_TOKEN", "tuple[str, ...]", tuple(facts["not_after_token"])),
         table("TEXTS", "tuple[str, ...]", tuple(facts["texts"])),

@@ -9,12 +9,13 @@ import sys
 from typing import Final
 
 from toyspec.files import open_text
+from toyspec.format.redaction import text_without_secrets
 from toyspec.generated.toy_v1 import Git, Host
 from toyspec.programs import ask_git
 from toyspec.version import __version__
 
 _DETACHED = "(detached)"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 # Module and distribution. Only these are asked for: a list of all that is installed says little, and takes long.
 _DISTRIBUTIONS: Final = {
     "accelerate": "accelerate",
@@ -77,7 +78,7 @@ def git_revision(start: str = ".") -> Git | None:
     found = Git(sha=sha, branch="" if branch == _DETACHED else branch, dirty=is_dirty)
     remote = ask_git(start, "config", "--get", "remote.origin.url")
     if remote:
-        found.remote = _CREDENTIALS.sub("", remote.strip())
+        found.remote = text_without_secrets(_CREDENTIALS.sub("", remote.strip()))
     return found
 
 
