@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
-from toyspec import checker
+from toyspec.checker import counts
 from toyspec.errors import StreamError
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
@@ -311,13 +311,13 @@ def test_report_of_a_run_in_a_store_reads_it_once(store: Store, tmp_path: Path) 
 def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of the table and those of the page of a run are of one check."""
     checked: list[str] = []
-    usual = checker.iter_reports
+    usual = counts.iter_reports
 
     def noted(paths: list[str], **others: Any) -> Any:
         checked.extend(paths)
         return usual(paths, **others)
 
-    monkeypatch.setattr(checker, "iter_reports", noted)
+    monkeypatch.setattr(counts, "iter_reports", noted)
     html_report([str(root)], now=0.0, buckets=100)
     assert [str(root / name / "events.jsonl") for name in ("a|b<i>", "long")] == sorted(checked)
 
