@@ -13,7 +13,7 @@ from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
 from toyspec.logs.row_feed import RowFeed
-from toyspec.reading.rows import MixedBlock, Row, RowBlock
+from toyspec.reading.rows import Row, RowBlock
 from toyspec.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
@@ -178,24 +178,6 @@ def test_any_table_with_changing_blanks_is_read_as_line_by_line(
     with one_by_one.context() as patch:
         without_blocks(patch)
         assert outcome(path, folder / "b") == together
-
-
-def test_table_with_changing_blanks_is_imported_in_blocks(tmp_path: Path) -> None:
-    """Rows of a learning rate and rows of a loss, in turn, take the fast way; the rows in a block are in order."""
-    path = tmp_path / "metrics.csv"
-    text = "".join(f"{at},{at}.5,\n" if at % 2 else f"{at},,0.25\n" for at in range(5_000))
-    path.write_text("step,loss,lr\n" + text)
-    with read(path, mode="salvage") as reading:
-        assert reading.give_numbers("tables")
-        found: list[Any] = list(reading)
-        assert 5_000 == reading.report.records
-    blocks = [each for each in found if isinstance(each, MixedBlock)]
-    assert len(found) < 50
-    rows = [row for block in blocks for row in block.rows()]
-    assert len(rows) > 4_900
-    alone = {row.line: row for row in read(path, mode="salvage")}
-    for row in rows:
-        assert all(getattr(row, fact) == getattr(alone[row.line], fact) for fact in FACTS)
 
 
 def test_steady_log_is_read_in_blocks(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ export function cutMiddle(text: string, limit: number): string {
 }
 
 /**
- * Returns the cut of each of *names* to *limit* characters, at least 8, so that different ones stay different. If one
+ * Returns the cut of each of *names* to *limit* characters, at least 8; those that cuts would make alike are whole. If one
  * does not fit, the folder that all share is left out, and each is cut in its middle; where that makes two alike, what
- * all names share is cut, word by word; else what the alike ones share, word by word or at their start.
+ * all names share is cut, word by word, or else what the alike ones share.
  */
 export function cutApart(names: Iterable<string>, limit: number): Map<string, string> {
   const most = Math.max(limit, LEAST);
@@ -42,12 +42,8 @@ function cutNames(different: readonly string[], most: number): Map<string, strin
   if (isApart(middle)) return middle;
   const shorter = withoutSharedWords(different, most);
   if (shorter && isApart(shorter)) return shorter;
-  const grouped = new Map(middle);
-  for (const group of alikeOf(middle)) for (const [name, cut] of withoutSharedWords(group, most) ?? []) grouped.set(name, cut);
-  if (isApart(grouped)) return grouped;
-  separate(different, most, middle, 0);
-  numberAlike(middle, most);
-  return middle;
+  for (const group of alikeOf(middle)) for (const [name, cut] of withoutSharedWords(group, most) ?? group.map((name) => [name, name])) middle.set(name!, cut!);
+  return isApart(middle) ? middle : new Map(different.map((name) => [name, name]));
 }
 
 /** Returns the names whose cuts are alike, together. */
@@ -88,33 +84,4 @@ function withoutSharedWords(names: readonly string[], limit: number): Map<string
     end = begin + 1;
   }
   return null;
-}
-
-/** Cuts what alike names share at their start, after *shared* characters. */
-function separate(names: readonly string[], limit: number, found: Map<string, string>, shared: number): void {
-  const kept = Math.max(shared - 2, 0);
-  for (const name of names) found.set(name, kept > 0 ? ELLIPSIS + cutMiddle([...name].slice(kept).join(""), limit - 1) : cutMiddle(name, limit));
-  for (const group of alikeOf(new Map(names.map((name) => [name, found.get(name)!])))) {
-    const begin = sharedStart(group);
-    if (begin > shared) separate(group, limit, found, begin);
-  }
-}
-
-function sharedStart(names: readonly string[]): number {
-  const [first, ...others] = names.map((name) => [...name]);
-  const at = first!.findIndex((letter, index) => others.some((each) => each[index] !== letter));
-  return at < 0 ? first!.length : at;
-}
-
-function numberAlike(found: Map<string, string>, limit: number): void {
-  const taken = new Set<string>();
-  for (const [name, shown] of found) {
-    let cut = shown;
-    for (let number = 2; taken.has(cut); number++) {
-      const mark = `~${number}`;
-      cut = [...shown].slice(0, limit - mark.length - 1).join("") + ELLIPSIS + mark;
-    }
-    taken.add(cut);
-    found.set(name, cut);
-  }
 }

@@ -20,7 +20,6 @@ from toyspec.logs.forms import has_repeated_key, may_repeat_keys
 from toyspec.logs.recognition import unread_in
 from toyspec.logs.row_feed import RowFeed
 from toyspec.reading.records import state_of
-from toyspec.reading.rows import RowBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from toyspec.logs.mapping import ReadAs
     from toyspec.logs.row_columns import RowColumns
     from toyspec.logs.row_feed import LeftOutLine
-    from toyspec.reading.rows import Row
+    from toyspec.reading.rows import Row, RowBlock
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"
@@ -97,7 +96,6 @@ class DialectChecker:
             if isinstance(part, Line):
                 self._check(part)
                 continue
-            assert isinstance(part, RowBlock), "the feed was not asked for mixed blocks"
             if self._is_plain(part):
                 self._feed.count(part)
                 continue

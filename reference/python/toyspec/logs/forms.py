@@ -290,10 +290,6 @@ class CsvForm:
             return None
         return self._tables.find(lines, at, self.header)
 
-    def mixed_tables(self, lines: Sequence[bytes], at: int) -> list[tuple[list[int], Found]]:
-        """Return the columns of the lines from *at* on of nothing but numbers, those with the same blanks together."""
-        return self._tables.find_mixed(lines, at, self.header) if self.header and self._has_tables else []
-
     def cells_of(self, data: bytes) -> list[str]:
         """Return the cells of a line as they are written; empty if it is not text."""
         return self._cells(data) or []

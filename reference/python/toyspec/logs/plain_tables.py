@@ -29,7 +29,6 @@ FEWEST_LINES = 4
 _MOST_MEMBERS = 256
 # A log in which no two lines are alike makes a type for each of them.
 _MOST_MISSES = 64
-_MOST_MIXED_MISSES = 8
 UNUSABLE = re.compile(r'[\\"\x00-\x1f]')
 """A type cannot have a member with this in its name."""
 _MAX_CELL = 10**18 - 1
@@ -105,7 +104,6 @@ class CellTables:
         # What JSON takes for white space, or for the end of a number, is a part of a cell.
         self._foreign = [each for each in (b" ", b"\t", b",") if each != self._delimiter]
         self._misses = 0
-        self._misses_mixed = 0
 
     def find(self, lines: Sequence[bytes], at: int, header: Sequence[str]) -> Found | None:
         """Return the columns of the lines from *at* on of numbers under *header* with the same blank cells.
@@ -123,24 +121,6 @@ class CellTables:
             return None
         self._misses = max(0, self._misses - len(rows))
         return self._found(header, blanks, rows)
-
-    def find_mixed(self, lines: Sequence[bytes], at: int, header: Sequence[str]) -> list[tuple[list[int], Found]]:
-        """Return the columns of the lines from *at* on of numbers under *header*, those with the same blanks together.
-
-        Each has the places of its lines, counted from *at*. Empty if the lines are too few, or few are alike.
-        """
-        if self._misses_mixed > _MOST_MIXED_MISSES or len(set(header)) != len(header):
-            return []
-        decoded = map(_CELLS_OR_BLANKS.decode, map(_filled, self._plain(lines, at)))
-        width = len(header)
-        rows = _taken(takewhile(lambda row: len(row) == width > row.count(None), decoded))
-        places: dict[tuple[bool, ...], list[int]] = {}
-        for place, row in enumerate(rows):
-            places.setdefault(tuple([cell is None for cell in row]), []).append(place)
-        if len(rows) < FEWEST_LINES * max(1, len(places)):
-            self._misses_mixed += 1
-            return []
-        return [(own, self._found(header, blanks, [rows[place] for place in own])) for blanks, own in places.items()]
 
     def _found(self, header: Sequence[str], blanks: Sequence[bool], rows: list[list[Any]]) -> Found:
         names = tuple(name for name, is_blank in zip(header, blanks, strict=True) if not is_blank)

@@ -47,9 +47,7 @@ class DialectLog(ReadAs, frozen=True, kw_only=True):
         """True if its records are not lines."""
         return self.dialect.form.type in DOCUMENTS
 
-    def feed(
-        self, *, max_line_bytes: int = MAX_LINE_BYTES, target: Literal["rows", "blocks", "tables"] = "rows"
-    ) -> RowFeed:
+    def feed(self, *, max_line_bytes: int = MAX_LINE_BYTES, target: Literal["rows", "blocks"] = "rows") -> RowFeed:
         """Return what makes the rows of the file."""
         # Imported here, as all that reads a log: a folder without one needs only the names of dialects.
         from toyspec.logs.row_feed import RowFeed

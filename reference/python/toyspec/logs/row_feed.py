@@ -12,14 +12,14 @@ from toyspec.format.numbers import number as number_in
 from toyspec.generated import rules
 from toyspec.generated.limits import MAX_LINE_BYTES
 from toyspec.logs.documents import DocumentCutter, cutter_of
-from toyspec.logs.forms import CsvForm, JsonForm, PatternForm, form_of
+from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 from toyspec.logs.plain_tables import PlainTable
 from toyspec.logs.row_columns import columns_of
 from toyspec.read_reports import Gap
 from toyspec.reading.readers import LogFeed
 from toyspec.reading.records import state_of
-from toyspec.reading.rows import MixedBlock, Row, RowBlock
+from toyspec.reading.rows import Row, RowBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class LeftOutLine(NamedTuple):
 class RowFeed(LogFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
 
-    With *target* ``blocks`` it gives a block in place of rows where it can, with ``tables`` a mixed one too.
+    With *target* ``blocks`` it gives a block in place of rows where it can.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowFeed(LogFeed):
         read_as: ReadAs,
         *,
         max_line_bytes: int = MAX_LINE_BYTES,
-        target: Literal["rows", "blocks", "tables"] = "rows",
+        target: Literal["rows", "blocks"] = "rows",
     ) -> None:
         self.read_as = read_as
         self._target = target
@@ -142,7 +142,7 @@ class RowFeed(LogFeed):
 
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
-        found: list[Row | Gap | RowBlock | MixedBlock] = []
+        found: list[Row | Gap | RowBlock] = []
         for part in self.parts(chunk):
             if isinstance(part, Line):
                 self._take(part, found)
@@ -151,7 +151,7 @@ class RowFeed(LogFeed):
             found += part.rows() if self._target == "rows" else [part]
         return found
 
-    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock | MixedBlock]:
+    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock]:
         """Yield the lines that *chunk* commits, in order: blocks of those that are plainly rows, which count as none.
 
         Each line has to be taken before the next one is asked for: the first may be a header.
@@ -163,7 +163,7 @@ class RowFeed(LogFeed):
             return
         at = 0
         while at < len(lines):
-            block = self._block(lines, at, number + at, offset) or self._mixed(lines, at, number + at, offset)
+            block = self._block(lines, at, number + at, offset)
             if block is not None:
                 yield block
                 taken = block.lines
@@ -178,25 +178,11 @@ class RowFeed(LogFeed):
         found = self._form.table(lines, at) if number > 1 else None
         if found is None:
             return None
-        return self._said(PlainTable(number, offset, lines[at : at + len(found.columns[0])], *found))
-
-    def _said(self, table: PlainTable) -> RowBlock | None:
+        table = PlainTable(number, offset, lines[at : at + len(found.columns[0])], *found)
         said = columns_of(table, self.read_as, self._mapping)
         return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
 
-    def _mixed(self, lines: list[bytes], at: int, number: int, offset: int) -> MixedBlock | None:
-        if self._target != "tables" or not isinstance(self._form, CsvForm) or number == 1:
-            return None
-        blocks: list[tuple[list[int], RowBlock]] = []
-        for places, found in self._form.mixed_tables(lines, at):
-            block = self._said(PlainTable(number, offset, [lines[at + place] for place in places], *found))
-            if block is None:
-                return None
-            blocks.append((places, block))
-        size = sum(len(places) for places, _ in blocks)
-        return MixedBlock(number, offset, lines[at : at + size], blocks) if blocks else None
-
-    def count(self, block: RowBlock | MixedBlock) -> None:
+    def count(self, block: RowBlock) -> None:
         """Count the rows of *block*."""
         self.records += len(block.lines) - 1
         data = block.lines[-1]
@@ -216,7 +202,7 @@ class RowFeed(LogFeed):
         if isinstance(self._splitter, LineSplitter):
             self._splitter.skip(0, size)
 
-    def _take(self, line: Line, found: list[Row | Gap | RowBlock | MixedBlock]) -> None:
+    def _take(self, line: Line, found: list[Row | Gap | RowBlock]) -> None:
         is_first = line.number == 1
         value = self._form.read(line.data, first=is_first) if line.data else None
         if value is None and line.data != b"":
@@ -262,12 +248,12 @@ class RowFeed(LogFeed):
             self._restarts += 1
         run = member_at(value, dialect.run) if dialect.run else None
         self.last = Row(
-            line.data,
-            line.number,
-            line.offset,
-            None,
-            None,
-            value,
+            raw=line.data,
+            line=line.number,
+            offset=line.offset,
+            profile=None,
+            kind=None,
+            _value=value,
             step=said.step,
             time=said.time,
             time_origin=None if said.time is None else self._mapping.time_origin,

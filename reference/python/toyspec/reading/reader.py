@@ -38,7 +38,7 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 - ``salvage``: unreadable lines are skipped.
 """
 
-NumbersOf = Literal["records", "steps", "exact steps", "tables"]
+NumbersOf = Literal["records", "steps", "exact steps"]
 AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
@@ -82,8 +82,8 @@ class Reading:
     def give_numbers(self, of: NumbersOf = "records") -> bool:
         """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
 
-        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``,
-        with ``tables`` a ``MixedBlock`` too. With ``exact steps``, no record of a block says what a null was.
+        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``.
+        With ``exact steps``, no record of a block says what a null was.
         """
         return self._walk.gives_numbers(of)
 
@@ -131,7 +131,7 @@ class _Walk:
         if self._has_begun or self._attempts == "latest":
             return False
         if self._new_feed.func is not RecordFeed:
-            self._new_feed = partial(self._new_feed, target="tables" if of == "tables" else "blocks")
+            self._new_feed = partial(self._new_feed, target="blocks")
             return True
         from toyspec.reading.number_blocks import ExactStepFeed, NumberFeed, StepFeed
 

@@ -99,7 +99,7 @@ class OpenedLog(Protocol):
     def is_document(self) -> bool:
         """True if its records are not lines, so that it needs no LF."""
 
-    def feed(self, *, max_line_bytes: int = ..., target: Literal["rows", "blocks", "tables"] = ...) -> LogFeed:
+    def feed(self, *, max_line_bytes: int = ..., target: Literal["rows", "blocks"] = ...) -> LogFeed:
         """Return what makes its rows."""
 
     def checker(self, path: str, options: CheckOptions) -> Checker:

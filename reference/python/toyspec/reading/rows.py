@@ -112,31 +112,27 @@ class RowBlock(NamedTuple):
         values = nothing
         if not self.is_json:
             values = (dict(zip(table.names, row, strict=True)) for row in zip(*table.columns, strict=True))
-        offsets = offsets_of(table.lines, table.offset)
-        return list(
-            map(
-                Row, table.lines, count(table.number), offsets, nothing, nothing, values, repeat(...),
-                nothing, said.steps or nothing, said.times or nothing, repeat(said.time_origin), said.epochs or nothing,
-                said.phases or nothing, metrics,
+        parts = zip(
+            zip(table.lines, count(table.number), offsets_of(table.lines, table.offset), strict=False),
+            values,
+            zip(*(each or nothing for each in (said.steps, said.times, said.epochs, said.phases)), strict=False),
+            metrics,
+            strict=False,
+        )
+        return [
+            Row(
+                raw=raw,
+                line=number,
+                offset=offset,
+                profile=None,
+                kind=None,
+                _value=value,
+                step=step,
+                time=time,
+                time_origin=said.time_origin,
+                epoch=epoch,
+                phase=phase,
+                values=found,
             )
-        )  # fmt: skip
-
-
-class MixedBlock(NamedTuple):
-    """Successive rows of which nothing but the numbers counts, and in which different cells are blank."""
-
-    number: int
-    """Number of the first line, counted from 1."""
-    offset: int
-    """Byte offset of the first line."""
-    lines: list[bytes]
-    blocks: list[tuple[list[int], RowBlock]]
-    """The rows with the same cells, and their places among the lines."""
-
-    def rows(self) -> list[Row]:
-        """Return the rows, in order."""
-        found = {place: row for places, block in self.blocks for place, row in zip(places, block.rows(), strict=True)}
-        ordered = [found[place] for place in range(len(self.lines))]
-        for row, number, offset in zip(ordered, count(self.number), offsets_of(self.lines, self.offset), strict=False):
-            row.line, row.offset = number, offset
-        return ordered
+            for (raw, number, offset), value, (step, time, epoch, phase), found in parts
+        ]

@@ -22,7 +22,7 @@ from toyspec.reading.number_blocks import NumberBlock, latest
 from toyspec.reading.placing import Placing
 from toyspec.reading.reader import AttemptView, read
 from toyspec.reading.records import count_missing, nothing_missing
-from toyspec.reading.rows import MixedBlock, RowBlock
+from toyspec.reading.rows import RowBlock
 from toyspec.reading.stream_files import locate_stream
 from toyspec.runs.metric_names import near_names
 
@@ -245,7 +245,7 @@ class _Table:
         for item in items:
             if isinstance(item, NumberBlock):
                 self._take_block(item)
-            elif isinstance(item, RowBlock | MixedBlock):
+            elif isinstance(item, RowBlock):
                 for row in item.rows():
                     self._take_record(row)
             else:
