@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
-from toyspec.checker import counts
+from toyspec.checker import checking, counts
 from toyspec.errors import StreamError
 from toyspec.runs.listing import list_runs
 from toyspec.runs.markdown import markdown_table
@@ -311,7 +311,7 @@ def test_report_of_a_run_in_a_store_reads_it_once(store: Store, tmp_path: Path) 
 def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings of the table and those of the page of a run are of one check."""
     checked: list[str] = []
-    usual = counts.iter_reports
+    usual = checking.iter_reports
 
     def noted(paths: list[str], **others: Any) -> Any:
         checked.extend(paths)
