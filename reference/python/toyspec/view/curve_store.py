@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from array import array
-from collections import OrderedDict
 from contextlib import suppress
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -64,11 +63,6 @@ class StoredCurves:
         self.profile: str | None = self.row["profile"]
 
     @property
-    def size(self) -> int:
-        """Number of bytes that it takes."""
-        return len(self._data)
-
-    @property
     def metrics(self) -> list[str]:
         """The names of all metrics."""
         return list(self._head["latest"])
@@ -108,31 +102,6 @@ class StoredCurves:
             else:
                 columns[name] = array("d", self._data[place * ITEM : (place + count) * ITEM])
         return Buckets(columns, described["level"], described["tail"])
-
-
-class KeptCurves:
-    """The curves that were used last, as many as fit into *most* bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._bytes = 0
-        self._kept: OrderedDict[str, StoredCurves] = OrderedDict()
-
-    def find(self, path: str, identity: Identity) -> StoredCurves | None:
-        """Return the curves of the stream at *path*; None if they are not here, or not of *identity*."""
-        found = self._kept.get(path)
-        if found is None or found.identity != identity:
-            return None
-        self._kept.move_to_end(path)
-        return found
-
-    def keep(self, path: str, curves: StoredCurves) -> None:
-        """Keep the *curves* of the stream at *path* in place of older ones, and drop what was not used for long."""
-        before = self._kept.pop(path, None)
-        self._kept[path] = curves
-        self._bytes += curves.size - (0 if before is None else before.size)
-        while self._bytes > self._most:
-            self._bytes -= self._kept.popitem(last=False)[1].size
 
 
 def pack(scan: Scan, file: ScannedRun, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:

@@ -21,7 +21,7 @@ from toyspec.runs.rows import unread_row, unreadable_row
 from toyspec.runs.walking import Stream, ranks_in
 from toyspec.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
-from toyspec.view.curve_store import CurveStore, KeptCurves
+from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
 from toyspec.view.scanned_runs import LiveCurves, ScannedRun
@@ -144,8 +144,6 @@ class Revisions:
 
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
-# Those of another run are read again in 0.1 ms.
-_MOST_KEPT_BYTES = 1 << 20
 _SCAN_WAIT_SECONDS = 300.0
 # More than a screen shows: their ends take 30 ms.
 _MOST_READ_FIRST = 100
@@ -174,7 +172,6 @@ class LiveRuns:
         self._revisions = Revisions()
         self._pending: dict[str, Future[None]] = {}
         self._open = OpenRuns()
-        self._kept = KeptCurves(_MOST_KEPT_BYTES)
         self.changes = Changes(self._lock)
         self._alerts = CountedAlerts(self._lock, self._workers.count_alerts, self._take_alerts, clock)
         self._watches = [watch_of(root, self, clock) for root in self.roots]
@@ -575,7 +572,7 @@ class LiveRuns:
             wanted = [entry for entry in entries if entry.reads_ends and entry.problem is None]
             for entry in wanted:
                 entry.reads_ends = False
-        if unknown := [entry.work() for entry in wanted if self._stored(entry) is None]:
+        if unknown := [entry.work() for entry in wanted if self.store.load(entry.path, entry.identity) is None]:
             self._scan(unknown)
 
     def curves(self, entry: ViewedRun) -> StoredCurves | LiveCurves | None:
@@ -588,25 +585,13 @@ class LiveRuns:
             with suppress(Exception):
                 future.result(timeout=_SCAN_WAIT_SECONDS)
         if entry.file is None:
-            stored = self._stored(entry)
+            stored = self.store.load(entry.path, entry.identity)
             if stored is not None:
                 return stored
             if not self._is_hot(entry):
                 return self._scanned(entry)
         self._follow(entry)
         return None if entry.file is None else LiveCurves(entry.file, entry.lock)
-
-    def _stored(self, entry: ViewedRun) -> StoredCurves | None:
-        with self._lock:
-            kept = self._kept.find(entry.path, entry.identity)
-        if kept is not None:
-            return kept
-        found = self.store.load(entry.path, entry.identity)
-        if found is None:
-            return None
-        with self._lock:
-            self._kept.keep(entry.path, found)
-        return found
 
     def _scanned(self, entry: ViewedRun) -> StoredCurves | None:
         result = scan_stream(entry.work(), self.store, self.dialect)
