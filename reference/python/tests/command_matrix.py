@@ -13,47 +13,47 @@ from toyspec.cli.commands import COMMANDS, command_parser
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_RUNS = (
-    "sorts/whole", "sorts/resumed", "sorts/broken", "sorts/diverged", "sorts/ranks", "sorts/other/log.csv", "more/rich",
-    "more/damaged", "more/parts", "more/entries", "more/kaun", "more/others/log.jsonl", "ranks/missing", "odd",
-)  # fmt: skip
 _SETS = (
-    "sorts/whole sorts/resumed", "more/rich more/torn more/entries", "sorts/diverged sorts/broken sorts/ranks",
+    "more/rich more/torn more/entries", "sorts/whole sorts/resumed", "sorts/diverged sorts/broken sorts/ranks",
     "more/kaun more/parts sorts/other/log.csv", "odd sorts/whole",
 )  # fmt: skip
+_PLAIN_RUNS = (
+    "sorts/resumed", "sorts/broken", "sorts/ranks", "sorts/other/log.csv", "more/damaged", "more/parts", "more/kaun",
+    "odd",
+)  # fmt: skip
+PLAIN: dict[str, tuple[str, ...]] = {
+    "check": (*_PLAIN_RUNS, "more/rich", "sorts/diverged", "more/entries", "sorts/notes.txt"),
+    "show": (*_PLAIN_RUNS, "sorts/whole", "sorts/diverged", "more/entries"),
+    "tail": (*_PLAIN_RUNS, "sorts/whole", "more/entries", "sorts/whole sorts/resumed"),
+    "ls": ("sorts", "runs"),
+    "ranks": ("sorts/ranks", "sorts/resumed", "ranks/missing", "ranks/wide", "ranks/live"),
+    "digest": ("sorts/resumed", "sorts/broken", "sorts/diverged", _SETS[0]),
+    "compare": _SETS[1:],
+    "plot": ("sorts/resumed", "sorts/diverged", "more/rich", *_SETS[1:], "sorts"),
+    "evidence": ("sorts/broken", "odd"),
+    "repair": ("sorts/whole", "more/torn", "more/damaged"),
+    "seal": ("sorts/broken",),
+    "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv"),
+}
+"""What each command is asked of without options, and with --json."""
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "check": (*_RUNS, "sorts/notes.txt"),
-    "show": _RUNS,
-    "ls": ("sorts", "more", "runs"),
-    "ranks": ("sorts/ranks", "sorts/resumed", "more/ranks", "ranks/missing", "ranks/wide", "ranks/live"),
-    "digest": (
-        "sorts/whole",
-        "sorts/resumed",
-        "sorts/broken",
-        "sorts/diverged",
-        "sorts/other/log.csv",
-        _SETS[1],
-    ),
-    "compare": _SETS,
-    "plot": (
-        "sorts/whole",
-        "sorts/resumed",
-        "sorts/diverged",
-        "more/rich",
-        "more/entries",
-        *_SETS,
-        "sorts",
-    ),
-    "tail": (*_RUNS, _SETS[0]),
-    "evidence": ("sorts/whole", "sorts/broken", "odd"),
+    "check": ("sorts/whole", "sorts/broken", "more/others/log.jsonl", "ranks/missing"),
+    "show": ("more/rich", "more/others/log.jsonl", "ranks/missing"),
+    "ls": ("more",),
+    "ranks": ("more/ranks",),
+    "digest": ("sorts/whole", "sorts/other/log.csv"),
+    "compare": (_SETS[0],),
+    "plot": ("sorts/whole", "more/entries", _SETS[0]),
+    "tail": ("sorts/diverged", "more/rich", "more/others/log.jsonl", "ranks/missing"),
+    "evidence": ("sorts/whole",),
     "doctor": ("more",),
-    "repair": ("sorts/whole", "sorts/broken", "more/torn", "more/damaged"),
-    "seal": ("sorts/whole", "sorts/broken"),
+    "repair": ("sorts/broken",),
+    "seal": ("sorts/whole",),
     "report": ("sorts/whole", "sorts/resumed more/rich"),
     "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "kaun odd", "nothing odd"),
     "import": ("sorts/other/log.csv", "more/others/log.jsonl more/others/metrics.csv"),
     "explain": ("step-goes-backwards",),
-    "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv", "more/others/log.jsonl"),
+    "dialect": ("more/others/log.jsonl",),
     "sync": ("sorts copy",),
     "catalog": ("build --out out sorts more", "update made"),
     "query": (
@@ -74,7 +74,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "annotate": ("sorts/whole", "sorts/resumed sorts/diverged"),
 }
-"""What each command is asked of."""
+"""What each command is asked of with each of its options."""
 NEEDED = {
     "tail": "--once", "plot": "--json", "repair": "--dry-run", "export": "--out out", "import": "--out out",
     "report": "--md", "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
@@ -179,8 +179,11 @@ _WITHOUT_JSON = frozenset({
 """Options about text, or whose effect the answers without --json show."""
 
 
-def lines(name: str, subject: str) -> Iterator[str]:
-    """Yield the command line of the command *name* on *subject*, then each of the options that it is asked with."""
+def lines(name: str, subject: str, *, is_plain: bool) -> Iterator[str]:
+    """Yield the command line of the command *name* on *subject*, then each of the options that it is asked with.
+
+    One that *is_plain* is asked with --json alone, if the command has it.
+    """
     base = " ".join(filter(None, ("$ toyspec", name, NEEDED.get(name), subject)))
     given = [text for action in command_parser(name)._actions for text in _given(name, action)]
     is_foreign = any(part in subject for part in _FOREIGN)
@@ -188,6 +191,9 @@ def lines(name: str, subject: str) -> Iterator[str]:
         text for text in given if text not in base.split() and (is_foreign or text.split()[0] not in _OF_FOREIGN)
     ]
     yield base
+    if is_plain:
+        yield from (text for text in options if text == "--json")
+        return
     yield from options
     if "--json" in options and name != "digest":  # whose text says what its JSON says
         yield from (f"--json {text}" for text in options if text.partition(" ")[0] not in _WITHOUT_JSON)
@@ -206,8 +212,14 @@ def _given(name: str, action: argparse.Action) -> Iterator[str]:
     yield from (f"{option} {value}" for value in values if value != str(action.default))
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    """Yield the name and a subject of each command that is asked."""
+def blocks(name: str) -> Iterator[tuple[str, bool]]:
+    """Yield each subject of the command *name*, and whether it is asked without options."""
+    yield from ((subject, False) for subject in SUBJECTS[name])
+    yield from ((subject, True) for subject in PLAIN.get(name, ()))
+
+
+def asked() -> list[str]:
+    """Return the commands that are asked."""
     for name in COMMANDS:
         assert (name in SUBJECTS) != (name in NOT_RUN), f"{name}: what is it asked of? add it to SUBJECTS or to NOT_RUN"
-        yield from ((name, subject) for subject in SUBJECTS.get(name, ()))
+    return [name for name in COMMANDS if name in SUBJECTS]

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from command_line import toyspec_within
-from command_matrix import MADE, PREPARED, blocks, lines
+from command_matrix import MADE, PREPARED, asked, blocks, lines
 
 FOLDER = Path(__file__).parent / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
@@ -27,7 +27,6 @@ ESCAPE = "\N{SYMBOL FOR ESCAPE}"
 """What a transcript has in place of the character that begins a colour."""
 _MOST_CHARACTERS = 300
 """Of a JSON value on one line."""
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.]+")
 _IDENTITY = re.compile(r'"identity": ?"[0-9a-f]+",')
 """Of a source that is imported: it depends on the times of files."""
 
@@ -85,11 +84,9 @@ def _differing(rows: list[str], base: list[str]) -> list[str]:
     return [row for row in found if not row.startswith(("---", "+++", "@@"))]
 
 
-def _block(name: str, subject: str, folder: Path) -> Iterator[str]:
+def _block(name: str, subject: str, folder: Path, *, is_plain: bool) -> Iterator[str]:
     """Yield a command with its answer, and for each of its options what differs from the answer without it."""
-    if name in PREPARED:
-        toyspec_within(*PREPARED[name].split(), cwd=folder)
-    base, *options = lines(name, subject)
+    base, *options = lines(name, subject, is_plain=is_plain)
     answers: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for option in ("", *options):
@@ -116,14 +113,21 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(("name", "subject"), tuple(blocks()))
-def test_every_option_of_a_command(name: str, subject: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", asked())
+def test_every_option_of_a_command(name: str, tmp_path: Path) -> None:
     """Each option with each of its values prints what ``option_answers`` says: whole, or as a difference."""
     if name in PREPARED:
         pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    folder = Path(shutil.copytree(FOLDER, tmp_path / "here"))
-    path = FOLDER.with_name("option_answers") / f"{_NOT_IN_NAMES.sub('-', f'{name} {subject}')[:70]}.txt"
-    actual = "".join(_block(name, subject, folder))
+    path = FOLDER.with_name("option_answers") / f"{name}.txt"
+    told = []
+    for subject, is_plain in blocks(name):
+        folder = tmp_path / "here"
+        shutil.copytree(FOLDER, folder)
+        if name in PREPARED:
+            toyspec_within(*PREPARED[name].split(), cwd=folder)
+        told.append("".join(_block(name, subject, folder, is_plain=is_plain)))
+        shutil.rmtree(folder)
+    actual = "\n".join(told)
     if os.environ.get("TOYSPEC_UPDATE"):
         path.write_text(actual, encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == actual
