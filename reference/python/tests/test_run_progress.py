@@ -8,7 +8,8 @@ import pytest
 from msgspec import UNSET
 
 from toyspec.format.canonical import InvalidEventError
-from toyspec.writing.run_progress import LoggedNames, RunProgress
+from toyspec.writing.resumption import LoggedNames
+from toyspec.writing.run_progress import RunProgress
 
 START = {"kind": "run_start", "t": 1.0, "run_id": "r", "phase": "eval"}
 

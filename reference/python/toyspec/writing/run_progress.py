@@ -13,14 +13,13 @@ from toyspec.format.canonical import InvalidEventError
 from toyspec.generated.fields import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 COUNTED: Final = "counted"
 """Stands for the step of values that are logged without one."""
 
 _TRAIN: Final = "train"
 _KINDS: Final = frozenset(FIELDS["toy/v1"])
-_NOT_METRICS: Final = frozenset(["kind", "phase", "t", "step", "extra", "nonfinite"])
 
 
 class RunProgress:
@@ -176,21 +175,21 @@ class RunProgress:
     def take(self, kind: str | None, event: Mapping[str, Any]) -> None:
         """Learn from a record in the stream; fields of the wrong type are ignored."""
         t = self._time_of(kind, event)
-        if kind == "step" and _is_count(event.get("step")):
-            self.take_step(max(t, self.time), event["step"], _phase(event) or self.phase, event.get("loss", UNSET))
+        if kind == "step" and is_count(event.get("step")):
+            self.take_step(max(t, self.time), event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
             return
         self.records += 1
         self.time = max(self.time, t)
         if kind == "run_start" and self.run_id is None:
             self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
-            self.phase = _phase(event) or _TRAIN
+            self.phase = phase_of(event) or _TRAIN
             self._take_config(event.get("config"))
         elif kind == "run_resume":
             self._resume(event.get("from_step"))
             self._take_config(event.get("config"))
         elif kind == "run_end":
             self.ended = True
-        elif kind == "scalars" and _is_count(event.get("step")) and (_phase(event) or self.phase) == _TRAIN:
+        elif kind == "scalars" and is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN:
             self._has_values = True
             self._last_values_step = max(self._last_values_step or 0, event["step"])
         self.is_running = not self.ended and not self.must_resume
@@ -226,59 +225,18 @@ class RunProgress:
         self.must_resume = False
         self.had_ended = False
         self.ended = False
-        self.from_step = from_step if _is_count(from_step) else 0
-        self._last_steps = {_TRAIN: from_step} if _is_count(from_step) else {}
+        self.from_step = from_step if is_count(from_step) else 0
+        self._last_steps = {_TRAIN: from_step} if is_count(from_step) else {}
         self._logged_steps = {}
         self._last_values_step = None
 
 
-class LoggedNames:
-    """The metrics of an existing stream, and the last train step at which each was logged.
-
-    They tell a repetition of steps from values that are added to them, such as a later evaluation of a checkpoint.
-    """
-
-    def __init__(self) -> None:
-        self._of_steps: dict[str, int] = {}
-        self._of_values: dict[str, int] = {}
-        self._highest = 0
-
-    def take(self, kind: str | None, event: Mapping[str, Any], phase: str) -> None:
-        """Learn from a record in the stream, whose run is in *phase*."""
-        step: Any = event.get("step")
-        if kind == "run_resume":
-            self._go_back(event.get("from_step"))
-        elif not _is_count(step) or (_phase(event) or phase) != _TRAIN:
-            return
-        elif kind == "step":
-            extra = event.get("extra")
-            names = event.keys() - _NOT_METRICS
-            self._of_steps.update(dict.fromkeys([*names, *extra] if isinstance(extra, dict) else names, step))
-        elif kind == "scalars" and step >= self._highest:
-            # Values at an earlier step are added to it.
-            self._highest = step
-            for values in (event.get("values"), event.get("texts")):
-                self._of_values.update(dict.fromkeys(values, step) if isinstance(values, dict) else {})
-
-    def are_repeated(self, names: Iterable[str], step: int) -> bool:
-        """Return whether values by *names* at *step* repeat steps that are in the stream, rather than add to them.
-
-        The loop of a run that writes ``step`` records goes on by these: only a metric of them repeats one.
-        """
-        known = self._of_steps or self._of_values
-        return any(known.get(name, -1) >= step for name in names)
-
-    def _go_back(self, from_step: Any) -> None:
-        self._highest = last = from_step if _is_count(from_step) else 0
-        for known in (self._of_steps, self._of_values):
-            for name, step in known.items():
-                known[name] = min(step, last)
-
-
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Return whether *value* is an integer that is not negative."""
     return type(value) is int and value >= 0
 
 
-def _phase(event: Mapping[str, Any]) -> str | None:
+def phase_of(event: Mapping[str, Any]) -> str | None:
+    """Return the phase of *event*; None where it has none."""
     phase = event.get("phase")
     return phase if isinstance(phase, str) else None

@@ -36,7 +36,6 @@ from toyspec.writing.forked_records import ForkedRecords
 from toyspec.writing.logged_values import (
     LeftOut,
     Prepared,
-    SortedValues,
     as_value,
     is_step,
     members_in,
@@ -46,7 +45,8 @@ from toyspec.writing.logged_values import (
     whole,
     writable,
 )
-from toyspec.writing.run_progress import COUNTED, LoggedNames, RunProgress
+from toyspec.writing.resumption import LoggedNames, Resumption
+from toyspec.writing.run_progress import COUNTED, RunProgress
 from toyspec.writing.stream_scan import StreamScan
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ _MOST_NAMED: Final = 5
 _OF_RECORD: Final = (InvalidEventError, RecordRefusedError)
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
-# A resumed run that only adds values may do so without end.
-_MOST_EARLY: Final = 10_000
 _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
 # What follows in a message is the value that was found.
@@ -126,13 +124,8 @@ class RunStream:
         self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
         self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
-        self._awaits_first_step = False
-        self._names = LoggedNames()
-        # The last of what a resumed run has logged at steps before its first step, and whether the step was counted.
-        self._early: list[tuple[dict[str, Any], bool]] = []
-        self._early_count = 0
-        self.resumption: dict[str, Any] = {}
-        """Members of the run_resume that the stream writes by itself, besides where the run goes on."""
+        self.resumption = Resumption()
+        """Where a resumed run goes on."""
         self._afterwards: list[Callable[[], None]] = []
         self.on_reopening: list[Callable[[], None]] = []
         """Called after a run that had ended or was closed has been opened again for a record."""
@@ -308,11 +301,11 @@ class RunStream:
     def _learn(self, file: AppendFile) -> int:
         """Learn the progress of an existing stream; return the end of its last record."""
         scan = StreamScan(file, profile="toy/v1")
-        self._names = LoggedNames()
+        self.resumption.names = LoggedNames()
         for record in scan:
             self.run_start = self.run_start or record.raw
             self._progress.take(record.kind, record.value)
-            self._names.take(record.kind, record.value, self._progress.phase)
+            self.resumption.names.take(record.kind, record.value, self._progress.phase)
         self._progress.await_resume()
         return scan.committed
 
@@ -377,8 +370,7 @@ class RunStream:
                 return self._file
             self.settings = msgspec.structs.replace(self.settings, exist="resume")
             self._progress = RunProgress()
-            self._awaits_first_step = False
-            self._forget_early()
+            self.resumption.settle(is_decided=True)
             self._state = "open"
             try:
                 self._file = self._opened_in_time()
@@ -416,31 +408,25 @@ class RunStream:
         *step* is that of a record of *kind* ``step`` or ``scalars`` in phase train: the first of these says where the
         run goes on. What is before it goes on from the last step.
         """
-        progress = self._progress
         if self.settings.resuming == "by-call":
             return
+        progress, resumption = self._progress, self.resumption
         if kind == "run_resume":
             if not self._is_early:
-                self._forget_early()
+                resumption.forget()
             return
         first = step if type(step) is int and step > 0 else None
-        if progress.must_resume:
-            from_step = first - 1 if first is not None else progress.resume_step or 0
+        is_due = progress.must_resume
+        if not is_due and not resumption.is_decided_by(first, kind, progress):
+            return
+        from_step = resumption.from_step(first, progress)
+        if is_due:
             now = utc_text(self.settings.clock.wall())
-            self._forget_early()
-            self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **self.resumption})
-            self.resumption = {}
-            self._awaits_first_step = first is None
-        elif self._awaits_first_step and first is not None:
-            if progress.from_step is not None and first <= progress.from_step and not progress.has_steps:
-                self._write({"kind": "run_resume", "from_step": first - 1})
-            self._awaits_first_step = False
-            self._forget_early()
-        elif kind == "step" and first is not None and progress.is_resumed_before_steps:
-            # A resumption of the caller's own says where the run goes on, unless its first step is before that.
-            if first <= (progress.from_step or 0):
-                self._write({"kind": "run_resume", "from_step": first - 1})
-            self._forget_early()
+            self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **resumption.members})
+            resumption.members = {}
+        elif from_step is not None:
+            self._write({"kind": "run_resume", "from_step": from_step})
+        resumption.settle(is_decided=first is not None)
 
     @property
     def has_replaced(self) -> bool:
@@ -450,32 +436,14 @@ class RunStream:
     @property
     def _is_early(self) -> bool:
         """True between a resumption and the first train step after it, which may go back further."""
-        if self.settings.resuming == "by-call":
-            return False
-        return self._awaits_first_step or self._progress.is_resumed_before_steps
-
-    def _keep_early(self, value: dict[str, Any], is_counted: bool) -> None:
-        del self._early[: len(self._early) + 1 - _MOST_EARLY]
-        self._early.append(({key: value[key] for key in value if key != "t"}, is_counted))
-        self._early_count += 1
-
-    def _forget_early(self) -> None:
-        self._early.clear()
-        self._early_count = 0
+        return self.settings.resuming != "by-call" and self.resumption.is_early(self._progress)
 
     def _write_again(self, from_step: int) -> None:
         """Write those of the early records again that a resumption from *from_step* has superseded."""
-        early = list(self._early)
-        unknown = self._early_count - len(early)
-        self._forget_early()
-        if unknown:
-            why = f"more than {_MOST_EARLY} were logged before the first step, which went back to {from_step + 1}"
-            self._dropped.leave_out_values(
-                [LeftOut(f"what was logged before the first step ({unknown} records)", why)], ""
-            )
-        for members, is_counted in early:
-            if members["step"] > from_step:
-                self._write({**members, "step": from_step} if is_counted else members)
+        superseded, left_out = self.resumption.superseded(from_step)
+        self._dropped.leave_out_values(left_out, "")
+        for members in superseded:
+            self._write(members)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._go_on()
@@ -581,7 +549,7 @@ class RunStream:
             self._changed.look(kind, given, value)
             self._dropped.leave_out_values(ready.left_out, kind)
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
-                self._keep_early(value, is_counted)
+                self.resumption.keep(value, is_counted=is_counted)
             self._append(self._record(line, kind, value))
             self._say_hidden(hidden)
             if kind == "run_resume":
@@ -626,18 +594,8 @@ class RunStream:
         # Values that were given another phase have a count of their own, which says nothing about the run.
         is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
         step = whole(given.get("step")) if is_train and not is_at_last else UNSET
-        return kind, UNSET if kind == "scalars" and self._adds(given, step) else step
-
-    def _adds(self, given: Mapping[str, Any], step: object) -> bool:
-        """Return whether the values *given* at *step* add to steps of an earlier attempt, and do not repeat them."""
-        last = self._progress.resume_step if self._progress.must_resume else self._progress.from_step
-        if not (self._progress.must_resume or self._awaits_first_step) or type(step) is not int:
-            return False
-        values = members_in(given.get("values"))
-        if last is None or step > last or values is None:
-            return False
-        found = SortedValues(values)
-        return not self._names.are_repeated([*found.numbers, *found.texts], step)
+        is_added = kind == "scalars" and self.resumption.adds(given.get("values"), step, self._progress)
+        return kind, UNSET if is_added else step
 
     def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
         """Write a record of each of *media*, at the step of the record *given*, after its file."""
@@ -722,7 +680,7 @@ class RunStream:
         phase: str = progress.phase if event.phase is None else event.phase
         if numbering == "given" and self._is_lenient and not is_step(event.step):
             numbering = self._give_a_number(event)
-        if not progress.is_running or self._awaits_first_step or progress.is_resumed_before_steps:
+        if not progress.is_running or self.resumption.awaits_first_step or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
         if type(phase) is not str:
@@ -842,7 +800,7 @@ class RunStream:
                 return
         loss = UNSET if event.loss is None else event.loss
         if phase != "train" and self._is_early:
-            self._keep_early(msgspec.json.decode(line), is_counted=False)
+            self.resumption.keep(msgspec.json.decode(line), is_counted=False)
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
 
     def _append(self, record: PlacedRecord, step: Step | None = None) -> None:

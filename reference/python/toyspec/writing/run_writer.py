@@ -234,7 +234,7 @@ class RunWriter(EventMethods):
         if self._kept is not None and not self.lacks_start:
             changed = {} if config is None else self._stream.changed_settings(self._config(config))
             known = {"world_size": members.get("world_size"), "config": changed or None}
-            self._stream.resumption = {name: value for name, value in known.items() if value is not None}
+            self._stream.resumption.members = {name: value for name, value in known.items() if value is not None}
             return
         given: dict[str, Any] = {"host": None, "started_at": None, **members}
         for name, main in _PARTS.items():
@@ -324,9 +324,9 @@ class RunWriter(EventMethods):
         """
         now = self._now_unless(resumed_at)
         facts = {"reason": reason, "config": config, "world_size": world_size}
-        prepared = {key: value for key, value in self._stream.resumption.items() if facts.get(key) is None}
+        prepared = {key: value for key, value in self._stream.resumption.members.items() if facts.get(key) is None}
         self._log("run_resume", from_step=from_step, resumed_at=now, **{**facts, **prepared})
-        self._stream.resumption = {}
+        self._stream.resumption.members = {}
 
     def run_end(  # noqa: PLR0913 - one for each member of the event
         self,
