@@ -11,6 +11,7 @@ import stat
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -28,31 +29,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
-class Rule:
-    """A rule that relates records. The default has no findings."""
+UNPROVEN = object()
+"""In place of a state: the rule must observe each record."""
 
-    kinds: frozenset[str] | None = None
-    """The kinds that the rule observes; None means every record, of unknown kinds too."""
+
+class Rule:
+    """A rule that relates records: by default those of one kind, each observed by itself."""
+
+    new_state: Callable[[], Any] = NoneType
+    """Gives the state before the first record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule: str = rule["rule"]
+        self._kind: str = rule.get("kind", "")
+        self._field: str = rule.get("field", "")
+        self._facts = facts
+        self._is_cleared: bool = rule.get("cleared_by_gap", False)
+        self.kinds: frozenset[str] | None = frozenset({self._kind}) if self._kind else None
+        """The kinds that the rule observes; None means every record, of unknown kinds too."""
+        self.loud: frozenset[str] = self.kinds or frozenset()
+        """The kinds of records that the rule must observe one by one."""
+        self.state = self.new_state()
+        """What later records are compared with."""
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield the findings at *seen*, and keep what later records are compared with."""
         raise NotImplementedError
 
-    loud: frozenset[str] = frozenset()
-    """The kinds of records that the rule must observe one by one."""
-
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether *block*, which has no record of a loud kind, is proven to have no finding.
-
-        The state of the rule does not change.
-        """
-        return True
-
-    def pass_over(self, block: Block) -> None:
-        """Keep what later records are compared with from *block*, which :meth:`is_quiet` has proven."""
+    def after(self, block: Block) -> Any:
+        """Return the state after *block*, which has no record of a loud kind; UNPROVEN if it may have a finding."""
+        del block
+        return self.state
 
     def gap(self) -> None:
         """Note an unreadable line."""
+        if self._is_cleared:
+            self.state = self.new_state()
 
     def reopen(self) -> None:
         """Note that the run goes on after its end."""
@@ -66,92 +78,76 @@ class First(Rule):
     """The first record is of the kind."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self._facts = facts
-        self._done = False
+        super().__init__(rule, facts)
+        self.kinds, self.loud = None, frozenset()
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at the first record if it is of another kind."""
-        if self._done:
+        if self.state:
             return
-        self._done = True
+        self.state = True
         # The missing record may have been in a gap before it; a missing tag is a finding of its own.
         if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
             message = messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
             yield StreamFinding(self._rule, "", message)
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether the first record was observed before."""
+    def after(self, block: Block) -> Any:
+        """Return the state if the first record was observed before."""
         del block
-        return self._done
+        return self.state or UNPROVEN
 
 
 class Once(Rule):
     """No second record of the kind."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self.kinds = self.loud = frozenset({self._kind})
-        self._line = 0
-
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at every record of the kind after the first."""
-        if self._line:
-            yield StreamFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self._line))
+        if self.state:
+            yield StreamFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self.state))
         else:
-            self._line = seen.line
+            self.state = seen.line
 
 
 class Last(Rule):
     """No record follows one of the kind, until the run goes on."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self.loud = frozenset({self._kind})
-        self._line = 0
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self.kinds = None
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at every record after the one that ended the run."""
-        if self._line:
-            yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self._line))
+        if self.state:
+            yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self.state))
         elif seen.kind == self._kind:
-            self._line = seen.line
+            self.state = seen.line
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether the run has not ended."""
+    def after(self, block: Block) -> Any:
+        """Return the state if the run has not ended."""
         del block
-        return not self._line
+        return UNPROVEN if self.state else self.state
 
     def reopen(self) -> None:
         """Forget the end."""
-        self._line = 0
+        self.state = None
 
 
 class Present(Rule):
     """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self.kinds = self.loud = frozenset({self._kind})
-        self._found = False
-
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Note the kind."""
         del seen
-        self._found = True
+        self.state = True
         return iter(())
 
     def reopen(self) -> None:
         """Ask for a further record of the kind."""
-        self._found = False
+        self.state = None
 
     def finish(self) -> Iterator[StreamFinding]:
         """Yield a finding if the kind was not seen."""
-        if not self._found:
+        if not self.state:
             yield StreamFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
 
 
@@ -163,53 +159,43 @@ def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
 class Monotone(Rule):
     """A field does not decrease; with repeats refused it increases."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._field = rule["rule"], rule["field"]
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
         self._column = _column_of(self._field)
         self._strict = rule["repeats"] == "refused"
-        self._cleared = rule["cleared_by_gap"]
-        self._last: Any = None
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the field is less than the one before."""
         value = seen.field(self._field)
         if value is UNSET or not seen.known:
             return
-        last, self._last = self._last, value
+        last, self.state = self.state, value
         if last is not None and (value < last or (self._strict and value == last)):
             message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
             yield StreamFinding(self._rule, f"/{self._field}", message)
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether the field of the block is in order and goes on from the last."""
+    def after(self, block: Block) -> Any:
+        """Return the last value if the field of the block is in order and goes on from the one before."""
         values = self._column(block.records)
-        if self._last is not None and (values[0] < self._last or (self._strict and values[0] == self._last)):
-            return False
+        if self.state is not None and (values[0] < self.state or (self._strict and values[0] == self.state)):
+            return UNPROVEN
         # Sorting a sorted list compares each value once.
-        ordered = sorted(values)
-        return bool(ordered == values and not (self._strict and len(set(values)) < len(values)))
-
-    def pass_over(self, block: Block) -> None:
-        """Keep the field of the last record."""
-        self._last = getattr(block.records[-1], self._field)
-
-    def gap(self) -> None:
-        """Drop the last value if the rule is cleared by a gap."""
-        if self._cleared:
-            self._last = None
+        is_ordered = sorted(values) == values and not (self._strict and len(set(values)) < len(values))
+        return values[-1] if is_ordered else UNPROVEN
 
 
 class SequencePerPhase(Rule):
     """Within a phase the field counts up by one."""
 
+    new_state = dict
+    """The last value of each phase."""
+
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule, self._kind, self._field = rule["rule"], rule["kind"], rule["field"]
+        super().__init__(rule, facts)
         self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
-        self._restart, self._cleared = rule["restart"], rule["cleared_by_gap"]
-        self._facts, self._column = facts, _column_of(self._field)
+        self._restart, self._column = rule["restart"], _column_of(self._field)
         self.kinds = frozenset({self._kind, self._restart["kind"]})
         self.loud = frozenset({self._restart["kind"]})
-        self._bases: dict[str, int] = {}
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the field is not one more than the one before in its phase."""
@@ -220,8 +206,8 @@ class SequencePerPhase(Rule):
         if value is UNSET:
             return
         phase = phase_of(seen, self._facts)
-        base = self._bases.get(phase)
-        self._bases[phase] = value
+        base = self.state.get(phase)
+        self.state[phase] = value
         if base is None or value == base + 1:
             return
         where, found, before = f"/{self._field}", shown_number(value), shown_number(base)
@@ -232,30 +218,23 @@ class SequencePerPhase(Rule):
             message = messages.step_skipped(found=found, before=before, missing=missing)
             yield StreamFinding(self._skipped, where, message)
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether each phase in the block counts on from its base."""
-        return all(self._counts_on(phase, records) for phase, records in self._facts.phases(block, self._kind).items())
-
-    def pass_over(self, block: Block) -> None:
-        """Keep the last value of each phase as its base."""
-        for phase, records in self._facts.phases(block, self._kind).items():
-            self._bases[phase] = getattr(records[-1], self._field)
-
-    def gap(self) -> None:
-        """Drop the bases if the rule is cleared by a gap."""
-        if self._cleared:
-            self._bases.clear()
+    def after(self, block: Block) -> Any:
+        """Return the last value of each phase if each in the block counts on from the one before."""
+        phases = self._facts.phases(block, self._kind)
+        if not all(self._counts_on(phase, records) for phase, records in phases.items()):
+            return UNPROVEN
+        return self.state | {phase: getattr(records[-1], self._field) for phase, records in phases.items()}
 
     def _begin_again(self, seen: Observation) -> None:
-        self._bases.clear()
+        self.state.clear()
         value = seen.field(self._restart["field"])
         if value is not UNSET:
-            self._bases[self._restart["phase"]] = value
+            self.state[self._restart["phase"]] = value
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
         values = self._column(records)
         first = values[0]
-        base = self._bases.get(phase)
+        base = self.state.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
 
     def _is_subsampled(self) -> bool:
@@ -266,36 +245,32 @@ class SameAsLast(Rule):
     """A field equals that of the last record of another kind."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self._field: str = rule["field"]
-        self._of, self._facts = rule["of"], facts
+        super().__init__(rule, facts)
+        self._of = rule["of"]
         self.kinds = frozenset({self._kind, self._of["kind"]})
-        self.loud = frozenset({self._kind})
-        self._last: Any = UNSET
+        self.state = UNSET
         self._done = False
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the field differs, at the record of the kind that ends the run."""
         if seen.kind == self._of["kind"]:
             if phase_of(seen, self._facts) == self._of["phase"]:
-                self._last = seen.field(self._of["field"])
+                self.state = seen.field(self._of["field"])
             return
         value = seen.field(self._field)
-        silent = self._done or self._facts.gap_seen or value is UNSET or self._last is UNSET
+        silent = self._done or self._facts.gap_seen or value is UNSET or self.state is UNSET
         self._done = True
-        if not silent and value != self._last:
-            found, expected = shown_number(value), shown_number(self._last)
+        if not silent and value != self.state:
+            found, expected = shown_number(value), shown_number(self.state)
             message = messages.differs_from_last(
                 field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
             )
             yield StreamFinding(self._rule, f"/{self._field}", message)
 
-    def pass_over(self, block: Block) -> None:
-        """Keep the field of the last record of the other kind."""
+    def after(self, block: Block) -> Any:
+        """Return the field of the last record of the other kind."""
         records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
-        if records:
-            self._last = getattr(records[-1], self._of["field"], UNSET)
+        return getattr(records[-1], self._of["field"], UNSET) if records else self.state
 
     def reopen(self) -> None:
         """Compare the next end too."""
@@ -305,12 +280,14 @@ class SameAsLast(Rule):
 class Nested(Rule):
     """Records of two kinds nest like a stack."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._enter, self._exit = rule["rule"], rule["enter"], rule["exit"]
-        self._field, self._closed_by, self._cleared = rule["field"], rule["closed_by"], rule["cleared_by_gap"]
+    new_state = list
+    """For each open region its identity, its name as shown, and the line that entered it."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._enter, self._exit, self._closed_by = rule["enter"], rule["exit"], rule["closed_by"]
         self.kinds = frozenset({self._enter, self._exit, self._closed_by})
         self.loud = frozenset({self._closed_by})
-        self._open: list[tuple[str | bytes, str, int]] = []
         self._off = False
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
@@ -318,9 +295,9 @@ class Nested(Rule):
         if self._off:
             return
         if seen.kind == self._closed_by:
-            for _, name, line in reversed(self._open):
+            for _, name, line in reversed(self.state):
                 yield StreamFinding(self._rule, "", messages.region_left_open(region=name, line=line))
-            self._open.clear()
+            self.state.clear()
             self._off = True
             return
         region = seen.field(self._field)
@@ -331,34 +308,19 @@ class Nested(Rule):
         else:
             yield from self._pop(region)
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether every exit in the block is from the region entered last."""
+    def after(self, block: Block) -> Any:
+        """Return the open regions if every exit in the block is from the region entered last."""
         if self._off:
-            return True
-        names = [name for name, _, _ in self._open]
-        for enters, region, _ in self._changes(block):
-            if enters:
-                names.append(identity(region))
-            elif not names or names.pop() != identity(region):
-                return False
-            if len(names) > MAX_OPEN_REGIONS:
-                return False
-        return True
-
-    def pass_over(self, block: Block) -> None:
-        """Enter and exit the regions of the block."""
-        if self._off:
-            return
+            return self.state
+        found = list(self.state)
         for enters, region, line in self._changes(block):
             if enters:
-                self._open.append((identity(region), shortened(region), line))
-            else:
-                self._open.pop()
-
-    def gap(self) -> None:
-        """Drop the open regions if the rule is cleared by a gap."""
-        if self._cleared:
-            self._open.clear()
+                found.append((identity(region), shortened(region), line))
+            elif not found or found.pop()[0] != identity(region):
+                return UNPROVEN
+            if len(found) > MAX_OPEN_REGIONS:
+                return UNPROVEN
+        return found
 
     def reopen(self) -> None:
         """Follow the regions of the run that goes on; none of them is open."""
@@ -377,23 +339,23 @@ class Nested(Rule):
         ]
 
     def _push(self, region: str, line: int) -> Iterator[StreamFinding]:
-        if len(self._open) == MAX_OPEN_REGIONS:
+        if len(self.state) == MAX_OPEN_REGIONS:
             self._off = True
-            self._open.clear()
+            self.state.clear()
             yield StreamFinding(self._rule, f"/{self._field}", messages.region_too_many(limit=MAX_OPEN_REGIONS))
         else:
-            self._open.append((identity(region), shortened(region), line))
+            self.state.append((identity(region), shortened(region), line))
 
     def _pop(self, region: str) -> Iterator[StreamFinding]:
         name = identity(region)
-        if self._open and self._open[-1][0] == name:
-            self._open.pop()
+        if self.state and self.state[-1][0] == name:
+            self.state.pop()
             return
         where = f"/{self._field}"
-        for index in range(len(self._open) - 1, -1, -1):
-            if self._open[index][0] == name:
-                inner = self._open[-1][1]
-                del self._open[index]
+        for index in range(len(self.state) - 1, -1, -1):
+            if self.state[index][0] == name:
+                inner = self.state[-1][1]
+                del self.state[index]
                 message = messages.region_not_innermost(region=shortened(region), inner=inner)
                 yield StreamFinding(self._rule, where, message)
                 return
@@ -404,11 +366,8 @@ class Requires(Rule):
     """A record of the kind needs a field, in itself or in the first record of another kind."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule: str = rule["rule"]
-        self._kind: str = rule["kind"]
-        self._when = rule.get("when")
-        self._needs, self._facts = rule["needs"], facts
-        self.kinds = self.loud = frozenset({self._kind})
+        super().__init__(rule, facts)
+        self._when, self._needs = rule.get("when"), rule["needs"]
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the field is missing."""
@@ -430,9 +389,9 @@ class Requires(Rule):
 class LessThan(Rule):
     """A field is smaller than another one of the same record."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._field, self._than = rule["rule"], rule["field"], rule["than"]
-        self.kinds = self.loud = frozenset({rule["kind"]})
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._than: str = rule["than"]
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the field is not smaller."""
@@ -448,9 +407,9 @@ class LessThan(Rule):
 class Differs(Rule):
     """The value at a pointer differs from a field of the same record."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._field, self._pointer = rule["rule"], rule["field"], rule["pointer"]
-        self.kinds = self.loud = frozenset({rule["kind"]})
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._pointer: str = rule["pointer"]
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the two are equal."""
@@ -463,10 +422,6 @@ class Differs(Rule):
 class Inside(Rule):
     """A field is a path that does not leave the directory of the stream."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._field = rule["rule"], rule["field"]
-        self.kinds = self.loud = frozenset({rule["kind"]})
-
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the path leads out, on any system."""
         path = seen.field(self._field)
@@ -477,10 +432,6 @@ class Inside(Rule):
 
 class Counted(Rule):
     """A field is a map of counts, none of which is greater than 0."""
-
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._field = rule["rule"], rule["field"]
-        self.kinds = self.loud = frozenset({rule["kind"]})
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding that names the largest count, the first of equal ones."""
@@ -501,10 +452,6 @@ class Counted(Rule):
 class RankOfFile(Rule):
     """A field is the rank that the name of the stream's file implies."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule, self._field, self._facts = rule["rule"], rule["field"], facts
-        self.kinds = self.loud = frozenset({rule["kind"]})
-
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if it is another one."""
         rank, found = self._facts.rank, seen.field(self._field)
@@ -515,10 +462,6 @@ class RankOfFile(Rule):
 
 class SameRun(Rule):
     """A field of a rank's stream equals that of the first record of the stream of rank 0."""
-
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule, self._kind, self._field, self._facts = rule["rule"], rule["kind"], rule["field"], facts
-        self.kinds = self.loud = frozenset({self._kind})
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if the two differ."""
@@ -537,8 +480,8 @@ class Filed(Rule):
     """The file that two fields name is in the bundle."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        self._rule, self._hash, self._type, self._facts = rule["rule"], rule["hash"], rule["media_type"], facts
-        self.kinds = self.loud = frozenset({rule["kind"]})
+        super().__init__(rule, facts)
+        self._hash, self._type = rule["hash"], rule["media_type"]
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding if it is not there as a regular file."""
@@ -553,34 +496,35 @@ class Filed(Rule):
 class NullNumber(Rule):
     """A null among numbers, reported once."""
 
-    def __init__(self, rule: dict[str, Any], _facts: Facts) -> None:
-        self._rule, self._fields = rule["rule"], rule["fields"]
-        self.kinds = frozenset({rule["kind"]}) if "kind" in rule else None
-        self._done = False
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._fields: list[str] = rule["fields"]
+        self.loud = frozenset()
 
     def observe(self, seen: Observation) -> Iterator[StreamFinding]:
         """Yield a finding at the first null."""
-        if self._done or not seen.known:
+        if self.state or not seen.known:
             return
         # An object keeps the order of its line; a Struct is only made from a line in schema order.
         order = seen.record if isinstance(seen.record, dict) else self._fields
         for name in order:
             pointer = self._null_in(seen.field(name), name) if name in self._fields else None
             if pointer is not None:
-                self._done = True
+                self.state = True
                 message = messages.unexpected(
                     path=shortened(pointer[1:]), found="null", expected=messages.EXPECTED_NUMBER
                 )
                 yield StreamFinding(self._rule, pointer, message)
                 return
 
-    def is_quiet(self, block: Block) -> bool:
-        """Return whether a null was reported, or there is none in the block."""
-        return (
-            self._done
+    def after(self, block: Block) -> Any:
+        """Return the state if a null was reported, or there is none in the block."""
+        is_quiet = (
+            self.state
             or not block.may_hold_null
             or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
         )
+        return self.state if is_quiet else UNPROVEN
 
     def _null_in(self, value: Any, name: str) -> str | None:
         if value is None:
@@ -629,8 +573,7 @@ class _Plan(NamedTuple):
     loud: frozenset[str]
     of_kind: dict[str | None, tuple[int, ...]]
     of_others: tuple[int, ...]
-    with_quiet: tuple[int, ...]
-    with_pass_over: tuple[int, ...]
+    of_blocks: tuple[int, ...]
     with_finish: tuple[int, ...]
 
 
@@ -687,11 +630,14 @@ class StreamRules:
 
         If not, the state does not change.
         """
-        rules, plan = self._all, self._plan
-        if not all(rules[place].is_quiet(block) for place in plan.with_quiet):
-            return False
-        for place in plan.with_pass_over:
-            rules[place].pass_over(block)
+        states = []
+        for place in self._plan.of_blocks:
+            state = self._all[place].after(block)
+            if state is UNPROVEN:
+                return False
+            states.append(state)
+        for place, state in zip(self._plan.of_blocks, states, strict=True):
+            self._all[place].state = state
         return True
 
     def gap(self) -> None:
@@ -725,7 +671,6 @@ def _plan(profile: str) -> _Plan:
         loud=frozenset(kind for rule in rules for kind in rule.loud),
         of_kind={kind: places(partial(_concerns, kind)) for kind in kinds},
         of_others=places(lambda rule: rule.kinds is None),
-        with_quiet=places(lambda rule: type(rule).is_quiet is not Rule.is_quiet),
-        with_pass_over=places(lambda rule: type(rule).pass_over is not Rule.pass_over),
+        of_blocks=places(lambda rule: type(rule).after is not Rule.after),
         with_finish=places(lambda rule: type(rule).finish is not Rule.finish),
     )
