@@ -10,7 +10,7 @@ from toyspec.writing import resumption as module
 from toyspec.writing.resumption import Resumption
 from toyspec.writing.run_progress import RunProgress
 
-STEPS = [{"kind": "run_start", "run_id": "r", "t": 0.0}, {"kind": "step", "step": 7, "t": 1.0}]
+STEPS: list[dict[str, Any]] = [{"kind": "run_start", "run_id": "r", "t": 0.0}, {"kind": "step", "step": 7, "t": 1.0}]
 
 
 def resumed(*events: dict[str, Any]) -> RunProgress:
